@@ -10,8 +10,9 @@ row: ``p >= 0`` of a limit, ``|p| <= f dt`` of friction in a joint, all numbers 
 
 Solved by a fixed number of iterations of the alternating direction method of multipliers, as in J. Carpentier,
 Q. Le Lidec and L. Montaut, arXiv:2405.17020, from the impulses of the last step, and one Newton step on the laws with
-the contacts open, stuck or sliding as found. Where these are right the error is that of rounding, else the iterate is kept. The
-derivative is that of this Newton step: the implicit function theorem, exact where the iterations found the right set.
+the contacts open, stuck or sliding as found. Where these are right the error is that of rounding, else the iterate is
+kept. The derivative is that of this Newton step: the implicit function theorem, exact where the iterations found the
+right set.
 """
 
 import functools
