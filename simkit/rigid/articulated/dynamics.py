@@ -253,10 +253,25 @@ def acceleration(
         >>> rigid.articulated.acceleration(tree, inertia, angle, 0 * angle, jnp.array([6.024]), gravity)
         Array([3.], dtype=float32)
     """
+    _, matrix, bias = equations(tree, inertia, position, velocity, gravity)
+    return solve(matrix if implicit is None else matrix + implicit, computed_once_on_cpu(force - bias))
+
+
+def equations(
+    tree: Tree, inertia: Inertia, position: jax.Array, velocity: jax.Array, gravity: jax.Array
+) -> tuple[Kinematics, jax.Array, jax.Array]:
+    """Return kinematics, mass matrix (nv, nv) and bias forces (nv,), with shared terms computed once.
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        position: coordinates, (nq,).
+        velocity: velocities, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+    """
     kinematics = forward_kinematics(tree, position)
     matrix = computed_once_on_cpu(_mass_matrix(tree, inertia, kinematics))
-    rest = force - _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
-    return solve(matrix if implicit is None else matrix + implicit, computed_once_on_cpu(rest))
+    return kinematics, matrix, _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
 
 
 def jacobian(tree: Tree, position: jax.Array, body: int, point: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -119,7 +119,7 @@ def kinematic_tree(model: Any) -> Tree:
             anchor = np.zeros(3) if joint is None or kind == 0 else model.jnt_pos[joint]
             if kind == 0:
                 place, turned = np.zeros(3), np.array([1.0, 0, 0, 0])
-            offset = place + _turned(turned, anchor) - (np.zeros(3) if below is None else rows[below][4])
+            offset = place + turned_by(turned, anchor) - (np.zeros(3) if below is None else rows[below][4])
             is_last = index is None or index == count - 1
             rows.append((body - 1 if is_last else -1, below, offset, turned, anchor, kind, joint))
             # The next joint of the body starts from its frame at the reference.
@@ -169,8 +169,13 @@ def model_of(model: Any) -> Any:
     return model if hasattr(model, "jnt_type") else compiled(read_spec(model))
 
 
-def _turned(turn: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Return a vector turned by a quaternion."""
+def turned_by(turn: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return a vector turned by a quaternion.
+
+    Args:
+        turn: unit quaternion, (4,).
+        a: vector, (3,).
+    """
     w, v = turn[0], turn[1:]
     return a + 2 * w * np.cross(v, a) + 2 * np.cross(v, np.cross(v, a))
 

@@ -1,11 +1,12 @@
 """The engine ``"simkit"``: equations of motion in joint coordinates, with exact derivatives in both modes.
 
-Forces, damping and integrators are those of MuJoCo, so that trajectories agree with it to round-off.
+Forces, damping and integrators are those of MuJoCo, so that trajectories agree with it to round-off until something
+touches. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
+MuJoCo's ``solref`` and ``solimp``.
 """
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, UNBOUNDED, Parameter
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, UNBOUNDED, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.articulated.dynamics import Inertia, acceleration, forward_kinematics, velocities
+from simkit.rigid.articulated.constraints import Situation, rows_of, situation
+from simkit.rigid.articulated.contact_solver import Impulses, Rows, displacement, solve_contacts
+from simkit.rigid.articulated.dynamics import Inertia, acceleration, equations, forward_kinematics, solve, velocities
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
+from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
 from simkit.rigid.models.mujoco_c import has_other_state
@@ -26,6 +30,10 @@ from simkit.rigid.models.source import library
 
 # Weights and times of the stages of the classical Runge-Kutta method.
 STAGES, WEIGHTS = (0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+# Fraction of an overlap of shapes, or of a joint beyond its limit, that a step removes.
+CORRECTION = 0.2
+# What closes slower than in this many steps of its acceleration rests and does not bounce.
+RESTING_STEPS = 3
 
 
 @pytree
@@ -35,10 +43,14 @@ class JointMemory:
     Attributes:
         position: coordinates, (nq,).
         velocity: velocities, (nv,).
+        impulses: of the constraints in the last step.
+        misfit: largest error of the laws of contact so far, as a speed in m/s.
     """
 
     position: jax.Array
     velocity: jax.Array
+    impulses: Impulses
+    misfit: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +89,7 @@ def simkit_engine(description: Description) -> Engine:
     """
     model = description.mujoco
     with supporting("simkit", _lacking(model)):
-        tree = kinematic_tree(model)
+        tree, constraints = kinematic_tree(model), constraints_of(model)
     joints, actuators = names(model, "joint"), names(model, "actuator")
     mujoco = library("mujoco")
     off, method = mujoco.mjtDisableBit, mujoco.mjtIntegrator(int(model.opt.integrator))
@@ -148,6 +160,68 @@ def simkit_engine(description: Description) -> Engine:
                 )
         return force, params["time_step"] * matrix if ends_late else None
 
+    is_constrained, bounces = any(constraints.sizes), number(model, "restitution") is not None
+    equal = constraints.sizes[1] - constraints.equalities
+    rubbing = model.dof_jntid[constraints.rubbing]
+
+    def rows(params: Params, now: Situation) -> Rows:
+        like_time = params["time_step"]
+        friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
+        loss = by_name(joints, params["friction_loss"])[rubbing] if len(rubbing) else now.error[:0]
+        return rows_of(constraints, now, friction, loss, like_time)
+
+    def constrained(params: Params, now: JointMemory, control: jax.Array) -> JointMemory:
+        """Return the state after a step by the forces, the impulses of the constraints, and then the velocities."""
+        h = params["time_step"]
+        pushed, late = forces(params, now.position, now.velocity, control)
+        gravity = description.gravity_vector(params)
+        kinematics, matrix, bias = equations(tree, inertia(params), now.position, now.velocity, gravity)
+        matrix = matrix if late is None else matrix + late
+        free = now.velocity + h * solve(matrix, pushed - bias)
+        here = situation(constraints, tree, kinematics, now.position)
+        held = rows(params, here)
+        start = now.impulses
+        if bounces:
+            free = bounced(params, matrix, now, free, held, here)
+        velocity, impulses, misfit = solve_contacts(matrix, free, held, start)
+        overlap = CORRECTION * jnp.maximum(-here.gap, 0)
+        beyond = CORRECTION * jnp.maximum(-here.error[: 2 * len(constraints.limited)], 0)
+        rest = here.error[len(beyond) : equal]
+        wanted = Impulses(contact=overlap, scalar=jnp.concatenate([beyond, rest, -here.error[equal:]]))
+        moved = velocity + displacement(matrix, held, wanted) / h
+        return JointMemory(
+            position=integrate(tree, now.position, moved, h),
+            velocity=velocity,
+            impulses=impulses,
+            misfit=jnp.maximum(now.misfit, jax.lax.stop_gradient(misfit)),
+        )
+
+    def bounced(
+        params: Params, matrix: jax.Array, now: JointMemory, free: jax.Array, held: Rows, here: Situation
+    ) -> jax.Array:
+        """Return velocities after the impacts of a step by Poisson's law.
+
+        Impulses of compression stop what closes, and those of expansion are the restitution times the former.
+        """
+        limits = 2 * len(constraints.limited)
+
+        def closing(velocity: jax.Array) -> tuple[jax.Array, jax.Array]:
+            contact = jnp.sum(held.contact * velocity[None, None], axis=2)
+            return jnp.sum(held.normal * contact, axis=1), jnp.sum(held.scalar[:limits] * velocity[None], axis=1)
+
+        before, after, changed = closing(now.velocity), closing(free), closing(free - now.velocity)
+        room = held.closing, held.offset[:limits]
+        strikes = [
+            (speed < -RESTING_STEPS * jnp.abs(change)) & (end < -left)
+            for speed, end, change, left in zip(before, after, changed, room, strict=True)
+        ]
+        contact = jnp.where(strikes[0], 0, held.closing)
+        offset = jnp.concatenate([jnp.where(strikes[1], 0, held.offset[:limits]), held.offset[limits:]])
+        compressing = dataclasses.replace(held, closing=contact, offset=offset)
+        stopped, _, _ = solve_contacts(matrix, free, compressing, now.impulses)
+        any_strike = jnp.any(strikes[0], axis=0) | jnp.any(strikes[1], axis=0)
+        return jnp.where(any_strike, stopped + params["restitution"] * (stopped - free), free)
+
     def advance(params: Params, memory: JointMemory, controls: jax.Array) -> JointMemory:
         bodies, gravity, h = inertia(params), description.gravity_vector(params), params["time_step"]
 
@@ -156,9 +230,11 @@ def simkit_engine(description: Description) -> Engine:
             return acceleration(tree, bodies, position, velocity, pushed, gravity, implicit=matrix)
 
         def step(now: JointMemory, control: jax.Array) -> tuple[JointMemory, None]:
+            if is_constrained:
+                return constrained(params, now, control), None
             if method != mujoco.mjtIntegrator.mjINT_RK4:
                 velocity = now.velocity + h * rate(now.position, now.velocity, control)
-                return JointMemory(position=integrate(tree, now.position, velocity, h), velocity=velocity), None
+                return moved_to(now, integrate(tree, now.position, velocity, h), velocity), None
             speeds, changes = [now.velocity], [rate(now.position, now.velocity, control)]
             for share in STAGES:
                 position = integrate(tree, now.position, speeds[-1], share * h)
@@ -166,7 +242,7 @@ def simkit_engine(description: Description) -> Engine:
                 changes.append(rate(position, speeds[-1], control))
             mean = functools.partial(_mean, dtype=h.dtype)
             position = integrate(tree, now.position, mean(speeds), h)
-            return JointMemory(position=position, velocity=now.velocity + h * mean(changes)), None
+            return moved_to(now, position, now.velocity + h * mean(changes)), None
 
         return jax.lax.scan(step, memory, controls)[0]
 
@@ -182,20 +258,42 @@ def simkit_engine(description: Description) -> Engine:
             angular_velocity=vector.stacked(spin),
         )
 
+    def start(params: Params, position: jax.Array, velocity: jax.Array) -> JointMemory:
+        contacts, scalars = constraints.sizes
+        contact, scalar = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
+        return JointMemory(
+            position=position,
+            velocity=velocity,
+            impulses=Impulses(contact=contact, scalar=scalar),
+            misfit=jnp.zeros_like(params["time_step"]),
+        )
+
+    def contacts(params: Params, memory: JointMemory) -> tuple[jax.Array, jax.Array]:
+        if not constraints.sizes[0]:
+            return jnp.int32(0), jnp.zeros_like(params["time_step"])
+        here = situation(constraints, tree, forward_kinematics(tree, memory.position), memory.position)
+        pressed = jnp.any(memory.impulses.contact != 0, axis=1)
+        return jnp.sum(pressed, dtype=jnp.int32), jnp.maximum(-jnp.min(here.gap), 0)
+
     return Engine(
-        start=lambda params, position, velocity: JointMemory(position=position, velocity=velocity),
+        start=start,
         advance=advance,
         coordinates=lambda memory: (memory.position, memory.velocity),
         links=links,
-        contacts=lambda params, memory: (jnp.int32(0), jnp.zeros_like(params["time_step"])),
+        contacts=contacts,
         masses=description.masses,
         rotors=rotors,
         stiffness=stiffness,
         check=lambda params: None,
-        touches=False,
+        touches=is_constrained,
         parameters=_parameters(model),
         members_last=True,
     )
+
+
+def moved_to(now: JointMemory, position: jax.Array, velocity: jax.Array) -> JointMemory:
+    """Return a state with other coordinates and velocities."""
+    return dataclasses.replace(now, position=position, velocity=velocity)
 
 
 def _mean(stages: Sequence[jax.Array], dtype: Any) -> jax.Array:
@@ -230,6 +328,13 @@ def _parameters(model: Any) -> dict[str, Parameter]:
         "stiffness": of(joints, linear, NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"),
         "armature": of(joints, model.dof_armature[first], NOT_NEGATIVE, "1", "inertia of each rotor, in kg or kg m^2"),
     }
+    if model.dof_frictionloss.any():
+        loss = model.dof_frictionloss[first]
+        parameters["friction_loss"] = of(joints, loss, NOT_NEGATIVE, "1", "Coulomb friction of each joint, in N or N m")
+    restitution = number(model, "restitution")
+    if restitution is not None:
+        about = "of all contacts and limits: impulse of expansion over that of compression"
+        parameters["restitution"] = Parameter(restitution, SHARE, "1", about)
     if not model.nu:
         return parameters
     gear = "force or torque on the joint per force of each actuator"
@@ -285,16 +390,25 @@ def _lacking(model: Any) -> dict[str, Any]:
     integrators = (int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}")) for name in ("EULER", "RK4", "IMPLICITFAST"))
     simple = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
     biases = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
-    pair = None if flags & int(off.mjDSBL_CONTACT) or unconstrained else pair_that_may_touch(model)
+    pairs = [] if flags & int(off.mjDSBL_CONTACT) or unconstrained else pairs_that_may_touch(model)
+    pair = pair_without_rule(model, pairs)
     touching = pair and " and ".join(repr(model.geom(geom).name or f"geom {geom}") for geom in pair)
-    limited = np.flatnonzero(model.jnt_limited) if not (flags & int(off.mjDSBL_LIMIT) or unconstrained) else []
+    unlimited = flags & int(off.mjDSBL_LIMIT) or unconstrained
+    limited = np.flatnonzero(model.jnt_limited & ~scalar) if not unlimited else []
     joint = names(model, "joint")[limited[0]] if len(limited) else ""
+    equal = [] if flags & int(off.mjDSBL_EQUALITY) or unconstrained else model.eq_type[model.eq_active0 > 0]
+    dims = [*model.geom_condim[[geom for each in pairs for geom in each[:2]]], *model.pair_dim[: len(pairs)]]
+    is_held = pairs or len(equal) or model.jnt_limited.any() or model.dof_frictionloss.any()
     nonlinear = ("jnt_stiffnesspoly", "dof_dampingpoly", "actuator_damping", "actuator_armature")
     return {
-        f"contacts, and {touching} may touch (switched off by <option><flag contact='disable'/></option>)": pair,
-        f"limits of joints (joint '{joint}'; limited='false')": len(limited),
-        "friction of joints (frictionloss)": model.dof_frictionloss.any() and not flags & int(off.mjDSBL_FRICTIONLOSS),
-        "equality constraints": model.neq and not flags & int(off.mjDSBL_EQUALITY),
+        f"contact of these shapes, and {touching} may touch (it has planes with balls, capsules and boxes, and balls "
+        "and capsules with each other; others switched off by contype and conaffinity)": pair,
+        "torsional and rolling friction (condim 4 and 6)": max(dims, default=3) > 3,
+        f"limits of ball joints (joint '{joint}'; limited='false')": len(limited),
+        "equality constraints but connect, weld and joint": any(kind > 2 for kind in equal),
+        "the integrator RK4 with contacts, limits, friction of joints or equalities (integrator='Euler')": is_held
+        and not unconstrained
+        and int(model.opt.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4),
         "tendons that pass sites or geoms": any(kind != 1 for kind in model.wrap_type),
         "springs, limits and friction of tendons": model.tendon_stiffness.any()
         or model.tendon_damping.any()
@@ -323,24 +437,13 @@ def _lacking(model: Any) -> dict[str, Any]:
     }
 
 
-def pair_that_may_touch(model: Any) -> tuple[int, int] | None:
-    """Return the first two geoms that MuJoCo would let touch, or None.
+def number(model: Any, name: str) -> float | None:
+    """Return a custom number of a model, or None.
 
     Args:
         model: a `mujoco.MjModel`.
+        name: of the number.
     """
-    if model.npair:
-        return int(model.pair_geom1[0]), int(model.pair_geom2[0])
-    # Bodies without a joint between them count as one; parent and child do not touch unless the parent is the world.
-    one = model.body_weldid[model.geom_bodyid]
-    above = model.body_weldid[model.body_parentid[one]]
-    filters = not model.opt.disableflags & int(library("mujoco").mjtDisableBit.mjDSBL_FILTERPARENT)
-    excluded = {divmod(int(pair), 2**16) for pair in model.exclude_signature}
-    able = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-    for a, b in itertools.combinations(able.tolist(), 2):
-        bits = (model.geom_contype[a] & model.geom_conaffinity[b]) | (model.geom_contype[b] & model.geom_conaffinity[a])
-        related = filters and ((above[a] == one[b] and one[b]) or (above[b] == one[a] and one[a]))
-        bodies = int(model.geom_bodyid[a]), int(model.geom_bodyid[b])
-        if bits and one[a] != one[b] and not related and not excluded & {bodies, bodies[::-1]}:
-            return a, b
-    return None
+    mujoco = library("mujoco")
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
+    return None if index < 0 else float(model.numeric_data[model.numeric_adr[index]])

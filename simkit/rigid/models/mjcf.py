@@ -71,8 +71,8 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
     at the start in the order and units of MuJoCo, and for a model with actuators ``control`` c, ``control_amplitude``
     a, ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
 
-    With ``"simkit"``, which has no contact, masses are named after bodies; ``damping``, ``stiffness`` and ``armature``
-    of joints, and ``gear`` and ``gain`` of actuators, are parameters too.
+    With ``"simkit"``, whose contacts are hard, masses are named after bodies; ``damping``, ``stiffness`` and
+    ``armature`` of joints, and ``gear`` and ``gain`` of actuators, are parameters too.
 
     Derivatives between contacts are physical. Through a contact they are those of the equations of the engine, which
     agree with its finite differences but not with physics; a warning says so. ``mujoco`` has no derivatives, and

@@ -57,9 +57,12 @@ def test_a_trajectory_is_that_of_mujoco():
 
 
 REFUSED = {
-    "contacts": ('<geom type="plane" size="1 1 1"/>', "", "contacts, and 'geom 0' and 'ball' may touch"),
-    "limits": ("", 'limited="true" range="-1 1"', "limits of joints (joint 'turn'"),
-    "friction": ("", 'frictionloss="0.1"', "friction of joints (frictionloss)"),
+    "a shape": (
+        '<geom type="ellipsoid" size="1 1 1"/>',
+        "",
+        "contact of these shapes, and 'geom 0' and 'ball' may touch",
+    ),
+    "a method": ("", 'limited="true" range="-1 1"', "the integrator RK4 with contacts, limits", 'integrator="RK4"'),
     "a group": ("", "", "disabled groups of actuators", 'actuatorgroupdisable="1"'),
     "a delay": ("", "", "plug-ins and delays", "", '<motor joint="turn" delay="0.02" nsample="6"/>'),
     "a muscle": (

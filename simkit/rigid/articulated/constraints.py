@@ -1,0 +1,343 @@
+"""Constraints of a mechanism in joint coordinates: contacts of geoms, limits and friction of joints, equalities.
+
+Every pair of geoms that may touch has a fixed number of points, each with a gap and a normal at all times, so that a
+step has no conditions: one for a ball and for the nearest points of two capsules, two for a capsule on a plane, eight
+for a box on a plane.
+"""
+
+import dataclasses
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytrees import pytree
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.quaternion import Quaternion, rotate
+from simkit.rigid.algebra.vector import Vector, cross, dot, each
+from simkit.rigid.articulated.contact_solver import Rows
+from simkit.rigid.articulated.dynamics import Kinematics
+from simkit.rigid.articulated.tree import Tree, like, vectors_like
+
+type Shape = Literal["plane", "sphere", "capsule", "box"]
+# By the numbers of `mujoco.mjtGeom`.
+SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box"}
+CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidates:
+    """Points at which geoms may touch: P against planes, and Q between segments (balls and capsules).
+
+    Bodies are numbered from 0, and the world is -1; places are in the frame of the body.
+
+    Attributes:
+        plane: body of each plane, (P,).
+        plane_at: point of each plane in m, (P, 3).
+        plane_normal: of each plane, (P, 3).
+        point: body of each point, (P,).
+        point_at: center of the ball at each point in m, (P, 3).
+        point_radius: of that ball in m, (P,).
+        first: body of the first segment, (Q,).
+        first_ends: of that segment in m, (Q, 2, 3).
+        second: body of the second segment, (Q,).
+        second_ends: of that segment in m, (Q, 2, 3).
+        radius: sum of both radii in m, (Q,).
+        friction: coefficient at each point, first the P, then the Q, (P + Q,).
+    """
+
+    plane: np.ndarray
+    plane_at: np.ndarray
+    plane_normal: np.ndarray
+    point: np.ndarray
+    point_at: np.ndarray
+    point_radius: np.ndarray
+    first: np.ndarray
+    first_ends: np.ndarray
+    second: np.ndarray
+    second_ends: np.ndarray
+    radius: np.ndarray
+    friction: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Constraints:
+    """All constraints of a model.
+
+    Attributes:
+        contacts: points at which geoms may touch.
+        limited: velocity of each limited joint, (N,).
+        coordinate: of the same joints, (N,).
+        limits: of the same joints in rad or m, (N, 2).
+        rubbing: velocities with friction, (F,).
+        bodies: that each equality of points holds together, (E, 2); -1 is the world.
+        anchors: of each equality of points in the frames of its bodies in m, (E, 2, 3).
+        turned: which of the equalities hold orientations too, (W,).
+        relative: orientation of the second body in the first there, (W, 4).
+        gears: velocity of the joints of each equality of joints, (G, 2); the second is -1 if there is none.
+        gear_coordinates: of the same joints, (G, 2).
+        gear_references: coordinates of the same joints at the reference, (G, 2).
+        polynomial: coefficients of each equality of joints, (G, 5).
+    """
+
+    contacts: Candidates
+    limited: np.ndarray
+    coordinate: np.ndarray
+    limits: np.ndarray
+    rubbing: np.ndarray
+    bodies: np.ndarray
+    anchors: np.ndarray
+    turned: np.ndarray
+    relative: np.ndarray
+    gears: np.ndarray
+    gear_coordinates: np.ndarray
+    gear_references: np.ndarray
+    polynomial: np.ndarray
+
+    @property
+    def equalities(self) -> int:
+        """Number of scalar rows of equalities."""
+        return 3 * len(self.bodies) + 3 * len(self.turned) + len(self.gears)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of contacts and of scalar rows: limits from below, from above, friction, equalities."""
+        scalar = 2 * len(self.limited) + len(self.rubbing) + self.equalities
+        return len(self.contacts.friction), scalar
+
+
+@pytree
+class Situation:
+    """Constraints at given coordinates.
+
+    Attributes:
+        normal: of each contact, (C, 3).
+        contact: its Jacobian, (C, 3, nv).
+        gap: its distance in m, negative where shapes overlap, (C,).
+        scalar: Jacobians of the scalar rows, (S, nv).
+        error: of limits the distance to them, of equalities how far they are violated, of friction 0, (S,).
+    """
+
+    normal: jax.Array
+    contact: jax.Array
+    gap: jax.Array
+    scalar: jax.Array
+    error: jax.Array
+
+
+def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array) -> Situation:
+    """Return the constraints at given coordinates.
+
+    Args:
+        constraints: of the model.
+        tree: its kinematic tree.
+        kinematics: places of its bodies at the coordinates.
+        position: the coordinates, (nq,).
+    """
+    normal, at, gap, bodies = _contacts(constraints.contacts, kinematics, position)
+    contact = _relative(tree, kinematics, bodies, at) if len(gap) else jnp.zeros((0, 3, *_members(tree, position)))
+    scalar, error = [], []
+    one = np.eye(len(tree.link))
+    low, high = (like(end, position) for end in constraints.limits.T)
+    value = position[constraints.coordinate]
+    for rows, errors in (
+        (one[constraints.limited], value - low),
+        (-one[constraints.limited], high - value),
+        (one[constraints.rubbing], 0 * position[:1][np.zeros(len(constraints.rubbing), int)]),
+    ):
+        scalar.append(
+            jnp.broadcast_to(like(rows, kinematics.axes.turn.x[None]), (len(rows), *_members(tree, position)))
+        )
+        error.append(errors)
+    for rows, errors in (
+        *_points_held(constraints, tree, kinematics, position),
+        *_joints_held(constraints, tree, position),
+    ):
+        scalar.append(rows)
+        error.append(errors)
+    return Situation(
+        normal=normal,
+        contact=jnp.asarray(contact, position.dtype),
+        gap=gap,
+        scalar=jnp.concatenate(scalar),
+        error=jnp.concatenate(error),
+    )
+
+
+def rows_of(
+    constraints: Constraints,
+    now: Situation,
+    friction: jax.Array,
+    joint_friction: jax.Array,
+    time_step: jax.Array,
+) -> Rows:
+    """Return the rows of a step: what is apart may close in it, what overlaps may not approach.
+
+    Args:
+        constraints: of the model.
+        now: the constraints at the start of the step.
+        friction: coefficient of each contact, (C,).
+        joint_friction: force or torque of friction of the velocities that have it, (F,).
+        time_step: in s.
+    """
+    limits, equal = 2 * len(constraints.limited), constraints.equalities
+    impulse = joint_friction * time_step
+    none = jnp.zeros_like(now.error[:limits])
+    free = jnp.full_like(now.error[:equal], jnp.inf)
+    return Rows(
+        normal=now.normal,
+        contact=now.contact,
+        closing=jnp.maximum(now.gap, 0) / time_step,
+        friction=friction,
+        scalar=now.scalar,
+        offset=jnp.concatenate([jnp.maximum(now.error[:limits], 0) / time_step, 0 * now.error[limits:]]),
+        lower=jnp.concatenate([none, -impulse, -free]),
+        upper=jnp.concatenate([none + jnp.inf, impulse, free]),
+    )
+
+
+def _members(tree: Tree, position: jax.Array) -> tuple[int, ...]:
+    return (len(tree.link), *position.shape[1:])
+
+
+def _in_world(kinematics: Kinematics, bodies: np.ndarray) -> tuple[Vector, Quaternion]:
+    """Return position and orientation of the frames of bodies, of which -1 is the world."""
+    one = jnp.ones_like(kinematics.position.x[:1])
+    world = vector.zeros(one), quaternion.identity(one)
+    frames = kinematics.position, kinematics.orientation
+    return each(lambda a, end: jnp.concatenate([a, end])[bodies], frames, world)
+
+
+def _placed(kinematics: Kinematics, bodies: np.ndarray, at: np.ndarray, position: jax.Array) -> Vector:
+    place, turned = _in_world(kinematics, bodies)
+    return place + rotate(turned, vectors_like(at, position))
+
+
+def _contacts(
+    contacts: Candidates, kinematics: Kinematics, position: jax.Array
+) -> tuple[jax.Array, Vector, jax.Array, np.ndarray]:
+    """Return normals (C, 3), points, gaps and pairs of bodies (C, 2) of all candidates."""
+    origin = _placed(kinematics, contacts.plane, contacts.plane_at, position)
+    normal = rotate(_in_world(kinematics, contacts.plane)[1], vectors_like(contacts.plane_normal, position))
+    center = _placed(kinematics, contacts.point, contacts.point_at, position)
+    radius = like(contacts.point_radius, position)
+    gap = dot(center - origin, normal) - radius
+    at = center - each(lambda n: (radius + gap / 2) * n, normal)
+    ends = [
+        _placed(kinematics, body, places[:, n], position)
+        for body, places in ((contacts.first, contacts.first_ends), (contacts.second, contacts.second_ends))
+        for n in (0, 1)
+    ]
+    a, b = _nearest(ends[0], ends[1], ends[2], ends[3])
+    between = b - a
+    squared = dot(between, between)
+    # Axes that cross: the normal is upward, and the depth the sum of radii.
+    apart = squared > 0
+    distance = jnp.sqrt(jnp.where(apart, squared, 1))
+    way = each(lambda d: jnp.where(apart, d / distance, 0), between)
+    way = Vector(way.x, way.y, jnp.where(apart, way.z, 1))
+    near = jnp.where(apart, distance, 0) - like(contacts.radius, position)
+    middle = each(lambda p, q: (p + q) / 2, a, b)
+    bodies = np.concatenate(
+        [np.stack([contacts.plane, contacts.point], 1), np.stack([contacts.first, contacts.second], 1)]
+    )
+    normals = each(_joined, normal, way)
+    return jnp.stack([normals.x, normals.y, normals.z], axis=1), each(_joined, at, middle), _joined(gap, near), bodies
+
+
+def _joined(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.concatenate([a, b])
+
+
+def _flat(rows: jax.Array) -> jax.Array:
+    """Return vectors (n, 3, ...) as scalars (3 n, ...)."""
+    return rows.reshape(-1, *rows.shape[2:])
+
+
+def _nearest(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[Vector, Vector]:
+    """Return the nearest points of the segments from a to b and from c to d; a segment may be a point.
+
+    Of parallel segments the middle of their overlap is nearest.
+    """
+    u, v, w = b - a, d - c, a - c
+    uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
+    tiny = jnp.finfo(uu.dtype).tiny ** 0.5
+    long_u, long_v = jnp.where(uu > 0, uu, 1), jnp.where(vv > 0, vv, 1)
+    square = uu * vv - uv * uv
+    parallel = square <= 1e-6 * uu * vv + tiny
+
+    def within(x: jax.Array) -> jax.Array:
+        return jnp.clip(x, 0, 1)
+
+    # Along u: the ends of the other segment, and the middle of what they cover.
+    start, end = within(-uw / long_u), within((uv - uw) / long_u)
+    s = jnp.where(parallel, (start + end) / 2, within((uv * vw - vv * uw) / jnp.where(parallel, 1, square)))
+    t = within((uv * s + vw) / long_v)
+    s = jnp.where(parallel, s, within((uv * t - uw) / long_u))
+    s = jnp.where(vv > 0, s, within(-uw / long_u))
+    return a + each(lambda x: s * x, u), c + each(lambda x: t * x, v)
+
+
+def _signs(tree: Tree, bodies: np.ndarray) -> np.ndarray:
+    """Return by which sign each velocity moves the second body of pairs (n, 2) away from the first, (n, nv)."""
+    carries = np.concatenate([tree.carries[tree.link][:, tree.links_of_bodies], np.zeros((len(tree.link), 1))], axis=1)
+    return (carries[:, bodies[:, 1]] - carries[:, bodies[:, 0]]).T
+
+
+def _relative(tree: Tree, kinematics: Kinematics, bodies: np.ndarray, at: Vector) -> jax.Array:
+    """Return the Jacobians (n, 3, nv) of the velocity at points of the second bodies relative to the first."""
+    axes, reference = kinematics.axes, kinematics.reference[tree.link]
+    arm = each(lambda p, r: p[:, None] - r[None], at, reference)
+    turn, shift = each(lambda a: a[None], (axes.turn, axes.shift))
+    moved = shift + cross(turn, arm)
+    signs = like(_signs(tree, bodies), moved.x)
+    return jnp.stack([signs * moved.x, signs * moved.y, signs * moved.z], axis=1)
+
+
+def _points_held(
+    constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array
+) -> list[tuple[jax.Array, jax.Array]]:
+    """Return Jacobians and errors of equalities that hold points of two bodies together, and their orientations."""
+    if not len(constraints.bodies):
+        return []
+    first, second = constraints.bodies.T
+    a = _placed(kinematics, first, constraints.anchors[:, 0], position)
+    b = _placed(kinematics, second, constraints.anchors[:, 1], position)
+    # At each body's own point, which differ by the error.
+    onto_world = np.full_like(first, -1)
+    moved = _relative(tree, kinematics, np.stack([onto_world, second], 1), b) - _relative(
+        tree, kinematics, np.stack([onto_world, first], 1), a
+    )
+    apart = b - a
+    held = [(_flat(moved), _flat(jnp.stack([apart.x, apart.y, apart.z], axis=1)))]
+    if len(constraints.turned):
+        pairs = constraints.bodies[constraints.turned]
+        (_, base), (_, carried) = _in_world(kinematics, pairs[:, 0]), _in_world(kinematics, pairs[:, 1])
+        inside = constraints.relative
+        wanted = Quaternion(like(inside[:, 0], position), vectors_like(inside[:, 1:], position))
+        off = quaternion.multiply(carried, quaternion.conjugate(quaternion.multiply(base, wanted)))
+        sign = jnp.where(off.w < 0, -2, 2)
+        signs = like(_signs(tree, pairs), kinematics.axes.turn.x[None])
+        turned = jnp.stack([signs * a[None] for a in jax.tree.leaves(kinematics.axes.turn)], axis=1)
+        held.append((_flat(turned), _flat(jnp.stack([sign * off.v.x, sign * off.v.y, sign * off.v.z], axis=1))))
+    return held
+
+
+def _joints_held(constraints: Constraints, tree: Tree, position: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
+    """Return Jacobians and errors of equalities between the coordinates of two joints."""
+    if not len(constraints.gears):
+        return []
+    has_second = constraints.gears[:, 1] >= 0
+    value = position[constraints.gear_coordinates[:, 0]] - like(constraints.gear_references[:, 0], position[:1])
+    other = position[constraints.gear_coordinates[:, 1]] - like(constraints.gear_references[:, 1], position[:1])
+    other = like(has_second, position) * other
+    coefficients = [like(column, position) for column in constraints.polynomial.T]
+    wanted, slope = coefficients[4], 0 * coefficients[4]
+    for coefficient in reversed(coefficients[:4]):
+        slope = slope * other + wanted
+        wanted = wanted * other + coefficient
+    one = np.eye(len(tree.link))
+    first, second = one[constraints.gears[:, 0]], one[constraints.gears[:, 1]] * has_second[:, None]
+    scale = (slope + 0 * other)[:, None]
+    return [(like(first, scale) - scale * like(second, scale), value - wanted)]

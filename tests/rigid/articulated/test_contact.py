@@ -1,0 +1,100 @@
+"""Contacts, limits, friction and equalities in joint coordinates, by hard impulses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.rigid import mjcf
+
+HEAD = '<mujoco><option timestep="0.002"/>'
+FLOOR = '<geom type="plane" size="1 1 1" friction="0.4"/>'
+BOX = '<geom type="box" size="0.1 0.1 0.1" mass="1" friction="0.3"/>'
+BLOCK = f'{HEAD}<worldbody>{FLOOR}<body pos="0 0 0.1"><freejoint/>{BOX}</body></worldbody></mujoco>'
+
+
+@pytest.fixture(scope="module")
+def block():
+    """Return a run of 0.2 s of a block on the floor, as a function of its velocity, friction scale and gravity."""
+    with jax.enable_x64(True):
+        simulation = mjcf(BLOCK, engine="simkit", substeps=100)
+
+        def run(values):
+            speed, scale, gravity = values
+            params = {**simulation.params, "friction_scale": scale, "gravity": gravity}
+            params["initial_velocity"] = params["initial_velocity"].at[0].set(speed)
+            state = simulation.step(simulation.init(params, jax.random.key(0)), params)
+            return state.memory.position[0], (state.memory.position, state.memory.velocity, state.memory.misfit)
+
+        yield run
+
+
+@pytest.mark.filterwarnings("ignore:derivatives through a contact")
+def test_a_sliding_block_stops_by_coulombs_law_and_its_derivatives_are_central_differences(block):
+    """The friction of a pair is the larger one. Velocities change at whole steps, which shortens the way by v h / 2.
+
+    Differences of step 1e-6 have a rounding error of 1e-9; the derivative of the Newton step one of 1e-7.
+    """
+    with jax.enable_x64(True):
+        values = jnp.array([0.6, 1.0, 9.81])
+        steps = 1e-6 * np.eye(3)
+
+        @jax.jit
+        def everything(values):
+            both = jax.vmap(lambda x: block(x)[0])(jnp.concatenate([values + steps, values - steps]))
+            reverse, (position, velocity, misfit) = jax.grad(block, has_aux=True)(values)
+            return reverse, jax.jacfwd(lambda x: block(x)[0])(values), both, position, velocity, misfit
+
+        reverse, forward, both, position, velocity, misfit = everything(values)
+        assert position[0] == pytest.approx(0.6**2 / (2 * 0.4 * 9.81) - 0.6 * 0.002 / 2, abs=1e-5)
+        assert np.abs(velocity).max() < 1e-9 and abs(position[2] - 0.1) < 1e-9 and misfit < 1e-6
+        difference = (both[:3] - both[3:]) / 2e-6
+        np.testing.assert_allclose(reverse, difference, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(forward, reverse, rtol=1e-5, atol=1e-8)
+
+
+PENDULUM = f"""{HEAD}{{custom}}<worldbody><body><joint axis="0 1 0" limited="true" range="-30 100"/>
+<geom size="0.1" pos="0 0 -1" mass="1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_a_pendulum_stops_or_bounces_at_its_limit(restitution):
+    """From 90 degrees to -30: the speed at the limit is that of the height, 2 g m l cos(30 deg) / I."""
+    custom = f'<custom><numeric name="restitution" data="{restitution}"/></custom>' if restitution else ""
+    with jax.enable_x64(True):
+        simulation = mjcf(PENDULUM.format(custom=custom), engine="simkit", substeps=1)
+        params = simulation.with_params(initial_position=[np.pi / 2]).params
+
+        @jax.jit
+        def run(state):
+            return jax.lax.scan(lambda s, _: (simulation.step(s, params), s.memory), state, None, 600)[1]
+
+        memory = run(simulation.init(params, jax.random.key(0)))
+        angle, speed = np.asarray(memory.position[:, 0]), np.asarray(memory.velocity[:, 0])
+        assert angle.min() > -np.pi / 6 - 1e-9
+        if restitution:
+            wanted = np.sqrt(2 * 9.81 * np.cos(np.pi / 6) / (1 + 0.4 * 0.01))
+            after = speed[np.argmax(speed > 0)]
+            # Weight changes the speed by 0.01 rad/s in a step.
+            assert after == pytest.approx(restitution * wanted, abs=0.02)
+        else:
+            arrived = int(np.argmax(angle < -np.pi / 6 + 1e-9))
+            assert arrived and 0 <= speed[arrived + 1] < 0.02
+
+
+LINKAGE = """<mujoco><option timestep="0.002"/><default><geom type="capsule" size="0.03"/></default><worldbody>
+<body><joint axis="0 1 0"/><geom fromto="0 0 0 0 0 1"/>
+<body name="coupler" pos="0 0 1"><joint axis="0 1 0"/><geom fromto="0 0 0 2 0 0"/></body></body>
+<body name="rocker" pos="2 0 0"><joint axis="0 1 0"/><geom fromto="0 0 0 0 0 1"/></body></worldbody>
+<contact><exclude body1="coupler" body2="rocker"/></contact>
+<equality><connect body1="coupler" body2="rocker" anchor="2 0 0"/></equality></mujoco>"""
+
+
+def test_a_four_bar_linkage_stays_closed():
+    """Bars of a parallelogram turn alike; a turn of 4 s would open a loop without correction by centimeters."""
+    with jax.enable_x64(True):
+        simulation = mjcf(LINKAGE, engine="simkit", substeps=2000)
+        params = simulation.with_params(initial_velocity=[1.0, -1.0, 1.0]).params
+        state = jax.jit(simulation.step)(simulation.init(params, jax.random.key(0)), params)
+        crank, coupler, rocker = np.asarray(state.memory.position)
+        assert crank > 2 and abs(crank - rocker) < 1e-5 and abs(crank + coupler) < 1e-5
