@@ -29,6 +29,11 @@ class Phonons(NamedTuple):
         frequency: angular, 1 / time, (Q, P d), ascending; minus the growth rate of an unstable mode.
         matrix: dynamical matrices, 1 / time^2, (Q, P d, P d), complex and Hermitian; row ``d i + a`` is component a of
             particle i.
+
+    Example:
+        >>> flat = molecular.phonons.Phonons(frequency=jnp.zeros((1, 2)), matrix=jnp.zeros((1, 2, 2), complex))
+        >>> flat.frequency.shape
+        (1, 2)
     """
 
     frequency: jax.Array

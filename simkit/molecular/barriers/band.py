@@ -86,6 +86,13 @@ def nudged_forces(
         climbing: index of the climbing image; -1 for none.
         spring: k, energy / length^2.
 
+    Example:
+        >>> path = jnp.array([[[0.0]], [[1.0]], [[3.0]]])
+        >>> energy, force = jnp.array([0.0, 1.0, 2.0]), jnp.array([[[0.0]], [[-1.0]], [[0.0]]])
+        >>> pushed = molecular.barriers.nudged_forces(path, energy, force, climbing=-1, spring=2.0)
+        >>> print(f"{float(pushed[1, 0, 0]):.1f}: the springs alone, of which one is longer by 1")
+        2.0: the springs alone, of which one is longer by 1
+
     Reference: Henkelman, Uberuaga, Jonsson, J. Chem. Phys. 113, 9901 (2000), doi:10.1063/1.1329672; tangent of
     Henkelman and Jonsson, J. Chem. Phys. 113, 9978 (2000), doi:10.1063/1.1323224.
     """
