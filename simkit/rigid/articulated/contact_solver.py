@@ -105,6 +105,11 @@ def _gram(rows: Rows, left_contact: jax.Array, left_scalar: jax.Array) -> jax.Ar
     """Return the sum of products of two Jacobians, (nv, nv, ...)."""
     left = jnp.concatenate([left_contact.reshape(-1, *left_contact.shape[2:]), left_scalar])
     right = jnp.concatenate([rows.contact.reshape(-1, *rows.contact.shape[2:]), rows.scalar])
+    return _product(left, right)
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Return ``left^T right`` of (rows, nv, ...) each, (nv, nv, ...)."""
     if left.ndim == 2:
         return precise_product(left.T, right)
     return jnp.einsum("ri...,rj...->ij...", left, right, precision="highest")
@@ -143,6 +148,12 @@ def _slips(rows: Rows, velocity: Impulses) -> Impulses:
         contact=velocity.contact + push[:, None] * rows.normal,
         scalar=velocity.scalar + rows.offset,
     )
+
+
+def _friction_term(rows: Rows, slips: Impulses) -> jax.Array:
+    """Return the term of de Saxce, mu |y_t| n, (C, 3, ...)."""
+    _, tangent = _parts(rows.normal, slips.contact)
+    return (rows.friction * _length(tangent))[:, None] * rows.normal
 
 
 def _stiffness(rows: Rows, mobility: jax.Array) -> Impulses:
@@ -186,10 +197,10 @@ def solve_contacts(
         iterations: a fixed number.
     """
     given = jax.lax.stop_gradient((matrix, free, rows, start))
-    found, slips, stiffness, misfit = _iterated(*given, iterations)
-    velocity, polished = _newton(matrix, free, rows, found, slips, stiffness)
-    matrix, free, rows, _ = given
-    mobility = inverse(matrix)
+    mobility = computed_once_on_cpu(inverse(given[0]))
+    found, slips, stiffness, misfit = _iterated(*given, mobility, iterations)
+    velocity, polished = _newton(matrix, free, rows, found, slips, stiffness, mobility)
+    _, free, rows, _ = given
     allowed = _projected(rows, jax.lax.stop_gradient(polished))
     error = _misfit(rows, mobility, stiffness, free, allowed)
     is_better = error <= misfit
@@ -200,9 +211,8 @@ def solve_contacts(
 
 
 def _iterated(
-    matrix: jax.Array, free: jax.Array, rows: Rows, start: Impulses, iterations: int
+    matrix: jax.Array, free: jax.Array, rows: Rows, start: Impulses, mobility: jax.Array, iterations: int
 ) -> tuple[Impulses, Impulses, Impulses, jax.Array]:
-    mobility = computed_once_on_cpu(inverse(matrix))
     stiffness = computed_once_on_cpu(_stiffness(rows, mobility))
     hardened = inverse(
         matrix + _gram(rows, rows.contact * stiffness.contact[:, :, None], rows.scalar * stiffness.scalar[:, None])
@@ -213,8 +223,7 @@ def _iterated(
 
     def split(p: Impulses, moved: Impulses, slip: Impulses) -> tuple[Impulses, Impulses]:
         """Return allowed impulses and velocities, whose product is zero."""
-        _, tangent = _parts(rows.normal, slip.contact)
-        push = (rows.friction * _length(tangent))[:, None] * rows.normal
+        push = _friction_term(rows, slip)
         slips = _plus(moved, offsets)
         slips = Impulses(contact=slips.contact + push, scalar=slips.scalar)
         wanted = _minus(p, _scaled(stiffness, slips))
@@ -232,9 +241,7 @@ def _iterated(
 
     first = _times(rows, free + _applied(mobility, _transposed(rows, start)))
     p, z = jax.lax.fori_loop(0, iterations, iterate, split(start, first, _plus(first, offsets)))
-    _, tangent = _parts(rows.normal, z.contact)
-    push = (rows.friction * _length(tangent))[:, None] * rows.normal
-    z = Impulses(contact=z.contact + push, scalar=z.scalar)
+    z = Impulses(contact=z.contact + _friction_term(rows, z), scalar=z.scalar)
     # Exactly complementary for the slip found.
     wanted = _minus(p, _scaled(stiffness, z))
     p = _projected(rows, wanted)
@@ -243,7 +250,13 @@ def _iterated(
 
 
 def _newton(
-    matrix: jax.Array, free: jax.Array, rows: Rows, found: Impulses, slips: Impulses, stiffness: Impulses
+    matrix: jax.Array,
+    free: jax.Array,
+    rows: Rows,
+    found: Impulses,
+    slips: Impulses,
+    stiffness: Impulses,
+    mobility: jax.Array,
 ) -> tuple[jax.Array, Impulses]:
     """Return velocities and impulses after one Newton step from complementary impulses and slips."""
     hard = STIFFNESS[str(free.dtype)]
@@ -278,7 +291,7 @@ def _newton(
     left = Rows(**{**vars(fixed), "contact": columns, "scalar": scalar})
     total = matrix + hard * _gram(left, fixed.contact, fixed.scalar)
     back = inverse(jax.lax.stop_gradient(total))
-    at = jax.lax.stop_gradient(free) + _applied(inverse(jax.lax.stop_gradient(matrix)), _transposed(fixed, found))
+    at = jax.lax.stop_gradient(free) + _applied(mobility, _transposed(fixed, found))
     moved = _times(rows, at)
     y = slipping(moved.contact, rows.friction, rows.normal) + rows.closing[:, None] * rows.normal
     change = Impulses(
@@ -311,9 +324,4 @@ def displacement(matrix: jax.Array, rows: Rows, wanted: Impulses) -> jax.Array:
     jacobian = jnp.concatenate([normal, rows.scalar])
     weight = hard * jnp.concatenate([stiffness.contact[:, 0] * held.contact, stiffness.scalar * held.scalar])
     push = jnp.sum(jacobian * (weight * jnp.concatenate([wanted.contact, wanted.scalar]))[:, None], axis=0)
-    weighted = weight[:, None] * jacobian
-    if jacobian.ndim == 2:
-        gram = precise_product(jacobian.T, weighted)
-    else:
-        gram = jnp.einsum("ri...,rj...->ij...", jacobian, weighted, precision="highest")
-    return solve(matrix + gram, push)
+    return solve(matrix + _product(jacobian, weight[:, None] * jacobian), push)

@@ -165,10 +165,9 @@ def simkit_engine(description: Description) -> Engine:
     rubbing = model.dof_jntid[constraints.rubbing]
 
     def rows(params: Params, now: Situation) -> Rows:
-        like_time = params["time_step"]
         friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
         loss = by_name(joints, params["friction_loss"])[rubbing] if len(rubbing) else now.error[:0]
-        return rows_of(constraints, now, friction, loss, like_time)
+        return rows_of(constraints, now, friction, loss, params["time_step"])
 
     def constrained(params: Params, now: JointMemory, control: jax.Array) -> JointMemory:
         """Return the state after a step by the forces, the impulses of the constraints, and then the velocities."""
@@ -234,7 +233,9 @@ def simkit_engine(description: Description) -> Engine:
                 return constrained(params, now, control), None
             if method != mujoco.mjtIntegrator.mjINT_RK4:
                 velocity = now.velocity + h * rate(now.position, now.velocity, control)
-                return moved_to(now, integrate(tree, now.position, velocity, h), velocity), None
+                return dataclasses.replace(
+                    now, position=integrate(tree, now.position, velocity, h), velocity=velocity
+                ), None
             speeds, changes = [now.velocity], [rate(now.position, now.velocity, control)]
             for share in STAGES:
                 position = integrate(tree, now.position, speeds[-1], share * h)
@@ -242,7 +243,7 @@ def simkit_engine(description: Description) -> Engine:
                 changes.append(rate(position, speeds[-1], control))
             mean = functools.partial(_mean, dtype=h.dtype)
             position = integrate(tree, now.position, mean(speeds), h)
-            return moved_to(now, position, now.velocity + h * mean(changes)), None
+            return dataclasses.replace(now, position=position, velocity=now.velocity + h * mean(changes)), None
 
         return jax.lax.scan(step, memory, controls)[0]
 
@@ -289,11 +290,6 @@ def simkit_engine(description: Description) -> Engine:
         parameters=_parameters(model),
         members_last=True,
     )
-
-
-def moved_to(now: JointMemory, position: jax.Array, velocity: jax.Array) -> JointMemory:
-    """Return a state with other coordinates and velocities."""
-    return dataclasses.replace(now, position=position, velocity=velocity)
 
 
 def _mean(stages: Sequence[jax.Array], dtype: Any) -> jax.Array:
