@@ -53,10 +53,7 @@ def supercell(position: jax.Array, cell: jax.Array, repeats: tuple[int, ...]) ->
         >>> position.tolist(), cell.tolist()
         ([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], [[3.0, 0.0], [0.0, 1.0]])
     """
-    counts = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
-    shifts = precise_product(jnp.asarray(counts, position.dtype), cell)
-    copies = (shifts[:, None] + position).reshape(-1, position.shape[1])
-    return copies, cell * jnp.asarray(repeats, cell.dtype)[:, None]
+    return spaces.repeated(position, cell, repeats)
 
 
 def path(cell: jax.Array, corners: Any, points: int) -> tuple[jax.Array, jax.Array]:

@@ -398,6 +398,24 @@ def _dot(components: Components, weights: jax.Array) -> jax.Array:
     return total
 
 
+def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """Return the positions of particles and of their images, ordered by cell, (cells N, d), and the cell of the block.
+
+    Args:
+        position: (N, d).
+        cell: sides (d,), infinite where nothing repeats, or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    assert cell is not None  # nothing repeats in free space
+    corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
+    # Along a side without images there is one cell, whose infinite length times zero would be NaN.
+    finite = jnp.where(jnp.isinf(cell), 0, cell)
+    shifts = precise_product(jnp.asarray(corners, cell.dtype), lattice_vectors(finite))
+    counts = jnp.asarray(repeats, cell.dtype)
+    block = cell * (counts if cell.ndim == 1 else counts[:, None])
+    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block
+
+
 def in_cell(position: jax.Array, cell: Cell) -> Arrays:
     """Return the stored positions: wrapped into the cell if there is one, with its lattice vectors and their lengths.
 

@@ -11,7 +11,6 @@ import numpy as np
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
-from simkit.core.parameter import MOST_SHOWN
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.jobs.job import begin
@@ -98,7 +97,7 @@ def finish(
         # Of arrays the best so far are stored.
         stored = {n: f"diagnosed.{n}" if f"diagnosed.{n}" in outcome.arrays else f"observed.best_{n}" for n in job.wrt}
         columns = [outcome.arrays[key] for key in stored.values()]
-        rows = [(i, float(losses[i]), *(_shown(column[i]) for column in columns)) for i in shown]
+        rows = [(i, float(losses[i]), *(column[i].tolist() for column in columns)) for i in shown]
         heads = (n if key.startswith("diagnosed.") else f"best {n}" for n, key in stored.items())
         print_table(("iteration", job.objective, *heads), rows)
         words = ", ".join(f"{name} = {show(value)}" for name, value in best.items())
@@ -135,11 +134,3 @@ def _inside(scenario: Scenario, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values clipped to their bounds, which rounding may have exceeded."""
     bounds = {name: scenario.parameters[name].bounds for name in values}
     return {f"params.{name}": np.clip(value, *bounds[name]).tolist() for name, value in values.items()}
-
-
-def _shown(values: np.ndarray) -> float | str:
-    """Return a number, or an array in short."""
-    if values.ndim == 0:
-        return float(values)
-    few = values.size <= MOST_SHOWN
-    return f"[{', '.join(f'{value:.4g}' for value in values.ravel())}]" if few else f"[{values.size} values]"

@@ -268,7 +268,7 @@ def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callab
                     raise unknown_key(key, {name: keys[name] for name in arguments if name in keys}, "")
                 if key in keys and keys[key].form != "arrays":
                     options[key] = unwrapped(value, key)
-                elif key == "parameters" and not isinstance(value, Mapping | None):
+                elif key == "parameters" and value is not None:
                     check_table(value, key)
             return factory(*positional, **options)
 

@@ -202,11 +202,11 @@ class Band:
     def path(self, state: BandState) -> jax.Array:
         """Return the positions of all images, (M, N, d)."""
         path = state.descent.position.reshape(self.images, *state.stationary.shape[1:])
-        return path.at[self.three(state)].set(state.stationary)
+        return path.at[self.three(state.climbing)].set(state.stationary)
 
-    def three(self, state: BandState) -> jax.Array:
+    def three(self, climbing: jax.Array) -> jax.Array:
         """Return the indices of the first image, the climbing one and the last, (3,)."""
-        return jnp.stack([jnp.int32(0), state.climbing, jnp.int32(self.images - 1)])
+        return jnp.stack([jnp.int32(0), climbing, jnp.int32(self.images - 1)])
 
     def pushed(
         self, path: jax.Array, params: Params, neighbors: Any, climbs: jax.Array
@@ -228,7 +228,7 @@ class Band:
         flat = (path.reshape(-1, path.shape[2]), energy.sum(), force.reshape(-1, path.shape[2]))
         return BandState(
             descent=self.minimizer.start(*flat, self.landscape.scale(params)),
-            stationary=path[jnp.stack([jnp.int32(0), climbing, jnp.int32(self.images - 1)])],
+            stationary=path[self.three(climbing)],
             climbing=climbing,
             climbs=jnp.bool_(False),
             energy=energy,
@@ -245,9 +245,9 @@ class Band:
         energy, climbing, force = self.pushed(path, params, neighbors, state.climbs)
         flat = energy.sum(), force.reshape(-1, path.shape[2])
         largest = largest_norm(flat[1])
-        state = BandState(
+        return BandState(
             descent=self.minimizer.advance(state.descent, *flat, self.landscape.scale(params)),
-            stationary=state.stationary,
+            stationary=path[self.three(climbing)],
             climbing=climbing,
             climbs=state.climbs | (largest < CLIMBING * self.unit(params)),
             energy=energy,
@@ -255,7 +255,6 @@ class Band:
             least_force=jnp.minimum(state.least_force, largest),
             idle=jnp.where(largest < state.least_force, 0, state.idle + 1),
         )
-        return dataclasses.replace(state, stationary=path[self.three(state)])
 
     def forces(self, state: BandState) -> jax.Array:
         """Return the largest force on a particle of each image, (M,)."""
@@ -270,7 +269,7 @@ class Band:
     def status(self, state: BandState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code, except that of a buffer overflow."""
         forces, unit = self.forces(state), self.unit(params)
-        at_rest = state.climbs & (forces[self.three(state)] < self.force_tolerance * unit).all()
+        at_rest = state.climbs & (forces[self.three(state.climbing)] < self.force_tolerance * unit).all()
         at_rest &= (forces < self.path_tolerance * unit).all()
         apart = largest_norm(state.stationary[2] - state.stationary[0])
         is_between = apart > SAME_MINIMUM * self.landscape.scale(params).length
@@ -303,11 +302,11 @@ class Band:
 
     def diagnose(self, state: BandState, params: Params) -> Arrays:
         """Return iterations, energies of saddle and barriers, forces, and rates if there are masses."""
-        near = jax.tree.map(lambda each: each[self.three(state)], state.neighbors)
+        near = jax.tree.map(lambda each: each[self.three(state.climbing)], state.neighbors)
         near = self.refreshed(near, state.stationary, params)
         # As in `observed`.
         energy = self.evaluate(state.stationary, params, near)[0]
-        energy = state.energy[self.three(state)] + (energy - jax.lax.stop_gradient(energy))
+        energy = state.energy[self.three(state.climbing)] + (energy - jax.lax.stop_gradient(energy))
         forces = self.forces(state)
         numbers = {
             "iteration": state.descent.iteration,
@@ -315,7 +314,7 @@ class Band:
             "barrier": energy[1] - energy[0],
             "reverse_barrier": energy[1] - energy[2],
             "energy_change": energy[2] - energy[0],
-            "max_force": forces[self.three(state)].max(),
+            "max_force": forces[self.three(state.climbing)].max(),
             "max_path_force": forces.max(),
             "saddle_image": state.climbing,
         }

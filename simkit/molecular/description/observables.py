@@ -15,7 +15,6 @@ from simkit.molecular.analysis import order
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs
-from simkit.molecular.description.particles import repeated
 from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.pairs import Pairs
@@ -65,7 +64,7 @@ def of_pairs(
     neighbors = moment.neighbors[index] if interactions.parts > 1 else moment.neighbors
     species = jnp.asarray(system.particles.species)
     if system.images is not None:
-        position, cell = repeated(position, cell, system.images)
+        position, cell = spaces.repeated(position, cell, system.images)
     apart = order.candidate_pairs(position, spaces.of_cell(cell, position.shape[1]), neighbors)
     count = len(moment.position)
     apart = jax.tree.map(lambda each: each[:count], apart)

@@ -12,7 +12,6 @@ from jax.core import Tracer
 
 from simkit.core.expressions.scope import Formula
 from simkit.core.expressions.syntax import parse
-from simkit.core.formulation import precise_product
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
@@ -361,25 +360,7 @@ def in_block(interaction: Interaction, repeats: tuple[int, ...]) -> Interaction:
     """
     return viewed(
         interaction,
-        lambda position, cell, params: (*repeated(position, cell, repeats), params),
+        lambda position, cell, params: (*spaces.repeated(position, cell, repeats), params),
         energy=lambda value: value / math.prod(repeats),
         force=lambda vectors, count: vectors[:count],
     )
-
-
-def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Return the positions of particles and of their images, ordered by cell, (cells N, d), and the cell of the block.
-
-    Args:
-        position: (N, d).
-        cell: sides (d,), infinite where nothing repeats, or lattice vectors as rows (d, d).
-        repeats: cells along each axis.
-    """
-    assert cell is not None  # nothing repeats in free space
-    corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
-    # Along a side without images there is one cell, whose infinite length times zero would be NaN.
-    finite = jnp.where(jnp.isinf(cell), 0, cell)
-    shifts = precise_product(jnp.asarray(corners, cell.dtype), spaces.lattice_vectors(finite))
-    counts = jnp.asarray(repeats, cell.dtype)
-    block = cell * (counts if cell.ndim == 1 else counts[:, None])
-    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block

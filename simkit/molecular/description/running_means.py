@@ -46,9 +46,7 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
     Raises:
         UserError: if a name is no diagnostic, or correlations need another cell.
     """
-    key = jax.eval_shape(jax.random.key, 0)
-    state = jax.eval_shape(simulation.init, simulation.params, key)
-    diagnostics = sorted(jax.eval_shape(simulation.diagnose, state, simulation.params))
+    diagnostics = sorted(simulation.shapes.diagnosed)
     names, every = settings["of"], settings["every"]
     for index, name in enumerate(names):
         if name not in diagnostics:

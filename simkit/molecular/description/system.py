@@ -138,7 +138,7 @@ def quantities(system: System) -> dict[str, Quantity]:
         further["energy"] = energy, "kinetic and potential energy"
     usual = particle_quantities(length, energy, str(dimension))
     if system.sequence == ("barrier",):
-        return usual | {name: Quantity(*further[name]) for name in ("species",)} | band_quantities(length, energy, time)
+        return usual | {"species": Quantity(*further["species"])} | band_quantities(length, energy, time)
     if system.room.is_free:
         usual["unbound"] = Quantity(
             "1",
