@@ -292,7 +292,8 @@ class RandomPlaces:
 
         def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
             at = position, cell, {}, ((), ())
-            return both.energy(*at), both.force(*at)
+            energy, force = both.several(("energy", "force"), *at)
+            return energy, force
 
         # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4

@@ -333,7 +333,7 @@ class DynamicsThenRelaxation:
         """Return the diagnostics: steps of both phases, potential energy, largest force, temperature and observed."""
         interaction, moment = self.system.interaction, self.moment(state, params)
         at = moment.position, moment.cell, moment.params, moment.neighbors
-        energy, force = interaction.energy(*at), interaction.force(*at)
+        energy, force = interaction.several(("energy", "force"), *at)
         if self.system.frozen is not None:
             force = jnp.where(jnp.asarray(self.system.frozen)[:, None], 0, force)
         motion = self.motion.diagnose(state.moving, params)

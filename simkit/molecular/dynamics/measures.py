@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.simulation import Arrays, Params
 from simkit.molecular import spaces
 from simkit.molecular.dynamics.method import DynamicsState
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.relaxation.equilibrium import ROUNDING, orthogonalized
 from simkit.molecular.spaces import Cell
@@ -48,7 +48,8 @@ def thermodynamics(
     """
     count, dimension = state.velocity.shape
     kinetic = kinetic_energy(state.velocity, mass)
-    potential = interaction.energy(state.position, cell, params, state.neighbors)
+    quantities: Quantities = ("energy",) if cell is None else ("energy", "stress")
+    potential, *stresses = interaction.several(quantities, state.position, cell, params, state.neighbors)
     thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
     temperature = 2 * thermal / (dimension * mobile - jnp.trace(conserved))
     numbers = {
@@ -61,7 +62,7 @@ def thermodynamics(
     }
     if cell is not None:
         volume = spaces.of_cell(cell, dimension).volume
-        stress = interaction.stress(state.position, cell, params, state.neighbors)
+        (stress,) = stresses
         numbers["pressure"] = mobile * temperature / volume - jnp.trace(stress) / dimension
     return numbers
 

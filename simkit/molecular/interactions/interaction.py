@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,8 @@ from simkit.core.tracing import kernel
 from simkit.errors import UserError, listed, nearest
 from simkit.molecular import spaces
 from simkit.molecular.spaces import Cell
+
+type Quantities = tuple[Literal["energy", "force", "stress"], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Interaction:
             false, molecular dynamics determines the directions of conserved momentum numerically.
         fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` if any
             cell is.
+        together: ``(names, position, cell, params, neighbors) -> values`` of some of energy, force and stress in one
+            pass over the neighbors, see `several`; ``None`` if that is no faster than one after the other.
 
     Example:
         >>> weight = molecular.interactions.Interaction(
@@ -63,11 +67,37 @@ class Interaction:
     sized_like: "Callable[[Any], Interaction] | None" = None
     is_translation_invariant: bool = False
     fits: Callable[[Cell, Params], jax.Array] | None = None
+    together: "Callable[[Quantities, jax.Array, Cell, Params, Any], tuple[jax.Array, ...]] | None" = None
 
     def __post_init__(self) -> None:
         """Make kernels of its functions, which every part of a simulation calls."""
         for name in ("prepare", "refresh", "energy", "force", "stress"):
             object.__setattr__(self, name, kernel(getattr(self, name)))
+        if self.together is not None:
+            object.__setattr__(self, "together", kernel(self.together, static="names"))
+
+    def several(
+        self, names: "Quantities", position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> tuple[jax.Array, ...]:
+        """Return some of energy, force and stress.
+
+        Args:
+            names: of them, in the order of the result.
+            position: length, (N, d).
+            cell: as for `simkit.molecular.spaces.of_cell`; not free space for the stress.
+            params: parameters.
+            neighbors: current.
+
+        Example:
+            >>> pairs = molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=None)
+            >>> x, params = jnp.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]]), {"epsilon": 1.0, "sigma": 1.0}
+            >>> energy, force = pairs.several(("energy", "force"), x, None, params, pairs.prepare(x, None, params))
+            >>> print(f"{energy:.4f} {force[0, 0]:.4f}")
+            -0.0615 0.1816
+        """
+        if self.together is None or len(names) == 1:
+            return tuple(getattr(self, name)(position, cell, params, neighbors) for name in names)
+        return self.together(names, position, cell, params, neighbors)
 
     def misses_pairs(self, cell: Cell, params: Params, margin: float = 0.0) -> jax.Array:
         """Return whether a cell is too small for the cut-offs, so that energy, force and stress are NaN.
@@ -167,6 +197,14 @@ def combined(*interactions: Interaction) -> Interaction:
             *(part.sized_like(n) if part.sized_like else part for part, n in zip(interactions, neighbors, strict=True))
         )
 
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> tuple[jax.Array, ...]:
+        parts = [
+            part.several(names, position, cell, params, n) for part, n in zip(interactions, neighbors, strict=True)
+        ]
+        return tuple(functools.reduce(operator.add, each) for each in zip(*parts, strict=True))
+
     fit_tests = [part.fits for part in interactions if part.fits is not None]
     return Interaction(
         prepare=lambda position, cell, params: tuple(part.prepare(position, cell, params) for part in interactions),
@@ -179,6 +217,7 @@ def combined(*interactions: Interaction) -> Interaction:
         sized_like=sized_like,
         is_translation_invariant=all(part.is_translation_invariant for part in interactions),
         fits=(lambda cell, params: jnp.stack([fits(cell, params) for fits in fit_tests]).all()) if fit_tests else None,
+        together=together,
     )
 
 
@@ -205,6 +244,13 @@ def viewed(
         assert fits is not None and cell is not None  # asked for only where there are both
         return fits(*view(jnp.zeros((0, len(cell)), cell.dtype), cell, params)[1:])
 
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> tuple[jax.Array, ...]:
+        values = interaction.several(names, *view(position, cell, params), neighbors)
+        back = {"energy": energy, "force": lambda vectors: force(vectors, len(position)), "stress": lambda value: value}
+        return tuple(back[name](value) for name, value in zip(names, values, strict=True))
+
     return Interaction(
         prepare=lambda *moment: interaction.prepare(*view(*moment)),
         refresh=lambda neighbors, *moment: interaction.refresh(neighbors, *view(*moment)),
@@ -214,6 +260,7 @@ def viewed(
         sized_like=resize and (lambda neighbors: viewed(resize(neighbors), view, energy, force)),
         is_translation_invariant=interaction.is_translation_invariant,
         fits=fits and fits_viewed,
+        together=together,
     )
 
 

@@ -15,7 +15,7 @@ from simkit.core.settings import arguments, number, whole, word
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.interactions.interaction import Interaction, Quantities, combined
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PairParameter, PairSums, PerParticle
@@ -71,11 +71,11 @@ class PairInteraction:
 
     def energy(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the energy."""
-        return self._summed(pair_sums.energy, _energy_of_all_pairs, position, cell, params, neighbors)
+        return self.together(("energy",), position, cell, params, neighbors)[0]
 
     def force(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the forces, (N, d)."""
-        return self._summed(pair_sums.force, pairs.forces, position, cell, params, neighbors)
+        return self.together(("force",), position, cell, params, neighbors)[0]
 
     def stress(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the stress, (d, d).
@@ -83,8 +83,7 @@ class PairInteraction:
         Raises:
             UserError: in free space.
         """
-        volume = spaces.volume_of(cell, position.shape[1])
-        return -self._summed(pair_sums.virial, pairs.virial, position, cell, params, neighbors) / volume
+        return self.together(("stress",), position, cell, params, neighbors)[0]
 
     def sized_like(self, neighbors: Any) -> Interaction:
         """Return the interaction with lists as large as this one."""
@@ -103,6 +102,7 @@ class PairInteraction:
             sized_like=self.sized_like,
             is_translation_invariant=True,
             fits=None if self.cutoff is None else self.fits,
+            together=self.together,
         )
 
     def uses_list(self, position: jax.Array) -> bool:
@@ -164,28 +164,31 @@ class PairInteraction:
             raise UserError("a parameter is a table by species; give species, one index for each particle")
         return values
 
-    def _summed(
-        self,
-        over_list: Callable[..., jax.Array],
-        over_all: Callable[..., jax.Array],
-        position: jax.Array,
-        cell: Cell,
-        params: Params,
-        neighbors: Any,
-    ) -> jax.Array:
+    def together(
+        self, names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> tuple[jax.Array, ...]:
+        """Return energy, forces and stress, those that are named; arguments as for `Interaction.several`.
+
+        Raises:
+            UserError: for the stress in free space.
+        """
+        volume = spaces.volume_of(cell, position.shape[1]) if "stress" in names else 1
         space, values = self.checked_space(position, cell, params), self.potential_parameters(params)
         limit = None if self.cutoff is None else self.cutoff_of(params, position)
         is_valid = jnp.bool_(True) if limit is None else _fits(limit, space)
         if isinstance(neighbors, NeighborList) and limit is not None:
             species = None if self.species is None else jnp.asarray(self.species)
             sums = PairSums(self.potential, limit, values, species)
-            value = over_list(sums, position, cell, neighbors)
+            results = pair_sums.sums_of(names, sums, position, cell, neighbors)
             is_valid = is_valid & ~neighbors.overflowed
         else:
             apart = pairs.all_pairs(position, space, limit)
-            value = over_all(apart, self.potential, **_of_all_pairs(values, self.species))
+            results = [
+                OVER_ALL_PAIRS[name](apart, self.potential, **_of_all_pairs(values, self.species)) for name in names
+            ]
+        results = [-each / volume if name == "stress" else each for name, each in zip(names, results, strict=True)]
         # NaN instead of a wrong value.
-        return jnp.where(is_valid, value, jnp.nan)
+        return tuple(jnp.where(is_valid, each, jnp.nan) for each in results)
 
 
 @arguments(
@@ -247,6 +250,10 @@ def pair_interaction(
 
 def _energy_of_all_pairs(*args: Any, **kwargs: Any) -> jax.Array:
     return pairs.energy_per_particle(*args, **kwargs).sum()
+
+
+# The compiler computes what they have in common once.
+OVER_ALL_PAIRS = {"energy": _energy_of_all_pairs, "force": pairs.forces, "stress": pairs.virial}
 
 
 def _fits(cutoff: jax.Array, space: Space) -> jax.Array:

@@ -19,7 +19,7 @@ from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction, ManyBody
+from simkit.molecular.interactions.interaction import Interaction, ManyBody, Quantities
 from simkit.molecular.neighbors import neighbor_list
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.spaces import Cell, Components, Space
@@ -156,68 +156,37 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         # NaN instead of a wrong value.
         return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
 
-    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        value = energy_per_particle(position, cell, params, neighbors, shape).sum()
-        return valid_or_nan(value, cell, params, neighbors)
-
-    def force(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        value, _ = forces_and_strain_derivative(position, cell, params, neighbors, shape)
-        return valid_or_nan(value, cell, params, neighbors)
-
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        volume = spaces.volume_of(cell, 3)
-        _, value = forces_and_strain_derivative(position, cell, params, neighbors, shape)
-        return valid_or_nan(value, cell, params, neighbors) / volume
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList
+    ) -> tuple[jax.Array, ...]:
+        volume = spaces.volume_of(cell, 3) if "stress" in names else 1.0
+        energies, force, strain_derivative = sums(position, cell, params, neighbors, shape)
+        results = {"energy": energies.sum(), "force": force, "stress": strain_derivative / volume}
+        return tuple(valid_or_nan(results[name], cell, params, neighbors) for name in names)
 
     return Interaction(
         prepare=prepare,
         refresh=refresh,
-        energy=energy,
-        force=force,
-        stress=stress,
+        energy=lambda *moment: together(("energy",), *moment)[0],
+        force=lambda *moment: together(("force",), *moment)[0],
+        stress=lambda *moment: together(("stress",), *moment)[0],
         sized_like=lambda neighbors: stillinger_weber(capacity=neighbors.capacity, skin=skin, shape=shape),
         is_translation_invariant=True,
         fits=fits,
+        together=together,
     )
 
 
-def energy_per_particle(
+def sums(
     position: jax.Array,
     cell: Cell,
     params: Params,
     neighbors: NeighborList,
     shape: Shape = STANDARD,
-) -> jax.Array:
-    """Return half the pair energies of each particle plus the energy of the angles at it.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return energies and forces of the particles, and the derivative of the energy with respect to strain.
 
-    Args:
-        position: length, (N, 3).
-        cell: as for `simkit.molecular.spaces.of_cell`.
-        params: see `stillinger_weber`.
-        neighbors: all neighbors within ``a sigma``.
-        shape: dimensionless constants.
-
-    Returns:
-        Energy, (N,); its sum is the total energy.
-    """
-    space = spaces.of_cell(cell, position.shape[1])
-    moments = _moments(_columns(position, neighbors), space, params, neighbors.index, shape)
-    q, v, s = moments.tensor, moments.vector, moments.weight
-    angular = (
-        _dot(q[:3], q[:3]) + 2 * _dot(q[3:], q[3:]) + 2 / 3 * _dot(v, v) + s * s / 9 - 16 / 9 * moments.squared_weight
-    )
-    strength = params["tetrahedral_strength"] * params["epsilon"]
-    return neighbor_list.to_particles(neighbors, (moments.energy + strength * angular) / 2)
-
-
-def forces_and_strain_derivative(
-    position: jax.Array,
-    cell: Cell,
-    params: Params,
-    neighbors: NeighborList,
-    shape: Shape = STANDARD,
-) -> tuple[jax.Array, jax.Array]:
-    """Return the force on each particle and the derivative of the energy with respect to strain.
+    The energy of a particle is half of its pair energies plus that of the angles at it.
 
     Differentiating the moments gives, for the bond to neighbor k with ``d = x_i - x_k = r u``, summed over both its
     ends (``Q = Q_i + Q_k``, ``v = v_i - v_k``, ``s = s_i + s_k``),
@@ -235,12 +204,15 @@ def forces_and_strain_derivative(
         shape: dimensionless constants.
 
     Returns:
-        Force, energy / length, (N, 3), and strain derivative, energy, (3, 3).
+        Energy, (N,), of which the sum is the total; force, energy / length, (N, 3); strain derivative, energy, (3, 3).
     """
     space = spaces.of_cell(cell, position.shape[1])
     columns, index = _columns(position, neighbors), neighbors.index
     own = _moments(columns, space, params, index, shape)
     strength = params["tetrahedral_strength"] * params["epsilon"]
+    q, v, s = own.tensor, own.vector, own.weight
+    angular = _dot(q[:3], q[:3]) + 2 * _dot(q[3:], q[3:]) + 2 / 3 * _dot(v, v) + s * s / 9 - 16 / 9 * own.squared_weight
+    energies = neighbor_list.to_particles(neighbors, (own.energy + strength * angular) / 2)
 
     # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
@@ -268,7 +240,7 @@ def forces_and_strain_derivative(
     start = (zero,) * 3, ((zero,) * 3,) * 3
     (force, virial), _ = jax.lax.scan(add, start, index)
     virial = jnp.stack([jnp.stack([w.sum() for w in row]) for row in virial]) / 2
-    return neighbor_list.to_particles(neighbors, jnp.stack(force, axis=-1)), virial
+    return energies, neighbor_list.to_particles(neighbors, jnp.stack(force, axis=-1)), virial
 
 
 def _columns(position: jax.Array, neighbors: NeighborList) -> Components:

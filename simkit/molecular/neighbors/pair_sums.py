@@ -1,6 +1,6 @@
 """Energy, force and virial of a pair potential over a neighbor list, a few columns of neighbors at a time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -74,72 +74,55 @@ class PairSums(NamedTuple):
     species: jax.Array | None = None
 
 
-def energy(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
-    """Return the energy, ``E = sum_{i<j} U(r_ij)``.
+def sums_of(
+    names: Sequence[str], sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList
+) -> tuple[jax.Array, ...]:
+    """Return sums over the pairs in one pass over the list: ``energy``, ``force`` or ``stress``, those that are named.
+
+        E = sum_{i<j} U(r_ij),  F_i = -sum_j U'(r_ij) (r_i - r_j) / r_ij,  W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij
+
+    The trace of the virial tensor W is the scalar virial, and minus it the derivative of the energy with respect to
+    strain.
 
     Args:
+        names: of the sums, in the order of the result.
         sums: potential and parameters.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         neighbors: current, from `simkit.molecular.neighbors.neighbor_list`.
 
     Returns:
-        Energy, scalar.
-    """
-
-    def term(pair: PairTerms) -> Components:
-        return (jnp.where(pair.is_pair, sums.potential.energy(pair.distance, **pair.parameters), 0),)
-
-    (each,) = _accumulate(sums, position, cell, neighbors, term, 1)
-    return each.sum() / 2
-
-
-def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
-    """Return the force on each particle, ``F_i = -sum_j U'(r_ij) (r_i - r_j) / r_ij``.
-
-    Args:
-        sums: potential and parameters.
-        position: length, (N, d).
-        cell: as for `simkit.molecular.spaces.of_cell`.
-        neighbors: current.
-
-    Returns:
-        Energy / length, (N, d).
-    """
-
-    def term(pair: PairTerms) -> Components:
-        # Without the barrier the compiler computes the force once more for every component.
-        over_distance = computed_once_on_cpu(_force_over_distance(sums.potential, pair))
-        return tuple(over_distance * component for component in pair.separation)
-
-    components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
-    return neighbor_list.to_particles(neighbors, jnp.stack(components, axis=-1))
-
-
-def virial(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
-    """Return the virial tensor, ``W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij``.
-
-    Its trace is the scalar virial, and minus it the derivative of the energy with respect to strain.
-
-    Args:
-        sums: potential and parameters.
-        position: length, (N, d).
-        cell: as for `simkit.molecular.spaces.of_cell`.
-        neighbors: current.
-
-    Returns:
-        Energy, (d, d), symmetric.
+        ``energy``, scalar; ``force``, energy / length, (N, d); for ``stress`` the virial, energy, (d, d), symmetric.
     """
     dimension = position.shape[1]
     entries = [(a, b) for a in range(dimension) for b in range(a, dimension)]
+    counts = {"energy": 1, "force": dimension, "stress": len(entries)}
 
     def term(pair: PairTerms) -> Components:
-        over_distance = _force_over_distance(sums.potential, pair)
-        return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in entries)
+        values = dict[str, Components]()
+        if "energy" in names:
+            energy = sums.potential.energy(pair.distance, **pair.parameters)
+            values["energy"] = (jnp.where(pair.is_pair, energy, 0),)
+        if "force" in names or "stress" in names:
+            # Without the barrier the compiler computes the force once more for every component.
+            over_distance = computed_once_on_cpu(_force_over_distance(sums.potential, pair))
+            force = values["force"] = tuple(over_distance * component for component in pair.separation)
+            values["stress"] = tuple(force[a] * pair.separation[b] for a, b in entries) if "stress" in names else ()
+        return tuple(each for name in names for each in values[name])
 
-    totals = dict(zip(entries, _accumulate(sums, position, cell, neighbors, term, len(entries)), strict=True))
-    rows = [[totals[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
-    return jnp.stack([jnp.stack(row) for row in rows])
+    totals = iter(_accumulate(sums, position, cell, neighbors, term, sum(counts[name] for name in names)))
+    results = []
+    for name in names:
+        columns = [next(totals) for _ in range(counts[name])]
+        if name == "force":
+            results.append(neighbor_list.to_particles(neighbors, jnp.stack(columns, axis=-1)))
+        elif name == "energy":
+            results.append(columns[0].sum() / 2)
+        else:
+            each = dict(zip(entries, (column.sum() / 2 for column in columns), strict=True))
+            rows = [[each[min(a, b), max(a, b)] for b in range(dimension)] for a in range(dimension)]
+            results.append(jnp.stack([jnp.stack(row) for row in rows]))
+    return tuple(results)
 
 
 def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array:

@@ -89,11 +89,11 @@ class Landscape:
             neighbors: of the interaction, for these coordinates.
         """
         position, deformed = self.arrangement(coordinates, params)
-        energy = self.interaction.energy(position, deformed, params, neighbors)
-        force = self.interaction.force(position, deformed, params, neighbors)
+        at = position, deformed, params, neighbors
         if not self.relax_cell:
+            energy, force = self.interaction.several(("energy", "force"), *at)
             return energy, self.on_mobile(force)
-        stress = self.interaction.stress(position, deformed, params, neighbors)
+        energy, force, stress = self.interaction.several(("energy", "force", "stress"), *at)
         pressure, volume = self.pressure(params), self.volume(coordinates, params)
         deformation = self.deformation(coordinates, params)
         excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)

@@ -17,7 +17,7 @@ from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.declarations import TOLERANCE
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
 from simkit.molecular.relaxation.equilibrium import residual
@@ -218,15 +218,14 @@ class Relaxation:
         """Return iterations, energy, forces, stresses and the further diagnostics."""
         interaction = self.landscape.interaction
         position, deformed, neighbors = self.current(state, params)
-        energy = interaction.energy(position, deformed, params, neighbors)
+        quantities: Quantities = ("energy", "force") if deformed is None else ("energy", "force", "stress")
+        energy, force, *stresses = interaction.several(quantities, position, deformed, params, neighbors)
         numbers = {
             "iteration": state.descent.iteration,
             "force_evaluations": state.descent.iteration + 1,
             "energy": energy,
             "energy_per_particle": energy / len(position),
-            "max_force": largest_norm(
-                self.landscape.on_mobile(interaction.force(position, deformed, params, neighbors))
-            ),
+            "max_force": largest_norm(self.landscape.on_mobile(force)),
         }
         if self.measure is not None:
             numbers |= self.measure(position, deformed, params)
@@ -234,7 +233,7 @@ class Relaxation:
             numbers |= self.inspect(position, deformed, params, neighbors)[1]
         if deformed is None:
             return numbers
-        stress = interaction.stress(position, deformed, params, neighbors)
+        (stress,) = stresses
         numbers |= {
             "pressure": -jnp.trace(stress) / len(stress),
             "volume": spaces.of_cell(deformed, position.shape[1]).volume,

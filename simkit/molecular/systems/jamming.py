@@ -16,7 +16,7 @@ from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.analysis import order
 from simkit.molecular.declarations import particle_quantities
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.neighbors import pairs
@@ -157,13 +157,13 @@ class Mixture(NamedTuple):
         interaction, at = self.interaction(), (position, cell, params, neighbors)
         apart, _, network = self._contacts(*at)
         stiffness, length = params["stiffness"], params["small_diameter"] * self.side(params)
-        energy = stiffness * interaction.energy(*at)
-        stress = jnp.trace(interaction.stress(*at)) / self.dimension
+        energy, force, stress = interaction.several(("energy", "force", "stress"), *at)
+        energy, stress = stiffness * energy, jnp.trace(stress) / self.dimension
         numbers = {
             "energy": energy,
             "energy_per_particle": energy / self.particles,
             "pressure": -stiffness / length**self.dimension * stress,
-            "max_force": stiffness / length * largest_norm(interaction.force(*at)),
+            "max_force": stiffness / length * largest_norm(force),
             **order.contact_statistics(network, self.dimension, position.dtype),
             "packing_fraction": params["packing_fraction"] / spaces.periodic(cell).volume,
         }
@@ -300,13 +300,21 @@ def jamming(
 def _with_constant_box(interaction: Interaction) -> Interaction:
     """Return the interaction with a stress that balances the pressure while the parameter ``held`` is positive."""
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
-        own = interaction.stress(position, cell, params, neighbors)
+    def held(own: jax.Array, params: Params) -> jax.Array:
         return jnp.where(params["held"] > 0, -params["pressure"] * jnp.eye(len(own), dtype=own.dtype), own)
+
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: object
+    ) -> tuple[jax.Array, ...]:
+        values = interaction.several(names, position, cell, params, neighbors)
+        return tuple(held(each, params) if name == "stress" else each for name, each in zip(names, values, strict=True))
 
     sized_like = interaction.sized_like
     return dataclasses.replace(
-        interaction, stress=stress, sized_like=sized_like and (lambda lists: _with_constant_box(sized_like(lists)))
+        interaction,
+        stress=lambda position, cell, params, neighbors: together(("stress",), position, cell, params, neighbors)[0],
+        together=together,
+        sized_like=sized_like and (lambda lists: _with_constant_box(sized_like(lists))),
     )
 
 
