@@ -1,7 +1,9 @@
 """Interactions of particles: energies, forces and stresses."""
 
+from simkit.molecular.interactions.ase_calculator import ase_calculator
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined, user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
+from simkit.molecular.interactions.learned import learned_energy
 from simkit.molecular.interactions.pair_interaction import full_lennard_jones, pair_interaction, uniform_tail
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 
@@ -9,9 +11,11 @@ __all__ = [
     "Atoms",
     "Interaction",
     "ManyBody",
+    "ase_calculator",
     "combined",
     "from_jax_md",
     "full_lennard_jones",
+    "learned_energy",
     "pair_interaction",
     "stillinger_weber",
     "uniform_tail",

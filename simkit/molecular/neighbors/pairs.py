@@ -45,7 +45,7 @@ def all_pairs(position: jax.Array, space: Space, cutoff: jax.Array | None = None
     return _pairs(tuple(x[:, None] - x[None, :] for x in _columns(position)), partner, space, cutoff)
 
 
-def listed_pairs(position: jax.Array, space: Space, neighbors: NeighborList) -> Pairs:
+def listed_pairs(position: jax.Array, space: Space, neighbors: NeighborList, cutoff: jax.Array | None = None) -> Pairs:
     """List the neighbors of every particle as its candidate partners.
 
     Meant for quantities computed once per frame; forces by `simkit.molecular.neighbors.pair_sums` are faster.
@@ -54,12 +54,13 @@ def listed_pairs(position: jax.Array, space: Space, neighbors: NeighborList) -> 
         position: length, (N, d).
         space: the geometry.
         neighbors: current at these positions.
+        cutoff: scalar, length; partners further away are no pair. ``None`` for all that are listed.
 
     Returns:
         Pairs with K the capacity of the list.
     """
     partner = neighbors.order[neighbors.index].T[neighbors.slot]
-    return _pairs(tuple(x[:, None] - x[partner] for x in _columns(position)), partner, space, None)
+    return _pairs(tuple(x[:, None] - x[partner] for x in _columns(position)), partner, space, cutoff)
 
 
 def _columns(position: jax.Array) -> Components:
