@@ -40,7 +40,7 @@ def ase_calculator(interaction: Interaction, params: Params) -> "Calculator":
         >>> pairs = molecular.interactions.pair_interaction(molecular.potentials.lennard_jones(), cutoff=None)
         >>> dimer = ase.Atoms("Ar2", positions=[[0.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
         >>> dimer.calc = molecular.interactions.ase_calculator(pairs, {"epsilon": 0.0104, "sigma": 3.4})
-        >>> ase.optimize.BFGS(dimer, logfile=None).run(fmax=1e-4)
+        >>> bool(ase.optimize.BFGS(dimer, logfile=None).run(fmax=1e-4))
         True
         >>> print(f"{dimer.get_distance(0, 1):.2f} A, {dimer.get_potential_energy():.4f} eV")
         3.82 A, -0.0104 eV

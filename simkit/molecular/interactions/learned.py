@@ -67,7 +67,7 @@ def learned_energy(
         >>> x, params = jnp.array([[0.0, 0.0], [1.5, 0.0]]), {"weights": {"length": 1.0, "stiffness": 2.0}}
         >>> neighbors = model.prepare(x, None, params)
         >>> float(model.energy(x, None, params, neighbors)), model.force(x, None, params, neighbors)[0].tolist()
-        (0.25, [1.0, 0.0])
+        (0.25, [1.0, -0.0])
     """
     kinds = None if species is None else np.asarray(species, dtype=np.int32)
 
