@@ -23,6 +23,7 @@ from simkit.molecular.description.tasks import simulation_of
 def system(
     *,
     particles: Mapping[str, Any],
+    molecules: Mapping[str, Any] | None = None,
     interactions: Sequence[Mapping[str, Any]] = (),
     fields: Sequence[Mapping[str, Any]] = (),
     walls: Sequence[Mapping[str, Any]] = (),
@@ -48,6 +49,9 @@ def system(
 
     Args:
         particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
+        molecules: kinds of molecules by name: ``atoms`` (species), ``count``, ``bonds``, ``angles``, ``dihedrals`` and
+            ``impropers``, each with a ``potential`` or ``energy`` and ``members``; and up to how many bonds apart atoms
+            ``exclude`` each other as pairs.
         interactions: interactions of particles, each an ``energy`` of the distance ``r`` or a ``potential`` by name.
         fields: external energies of ``x``, ``y``, ``z`` and, in dynamics, ``time``.
         walls: energies of the distance from a wall.
@@ -125,6 +129,9 @@ def quantities(system: System) -> dict[str, Quantity]:
         "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
         "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
+        "bond_length": (length, "root mean square length of bonds"),
+        "mean_square_end_to_end": (raised(length, 2), "mean square distance of the first and last atom of a molecule"),
+        "mean_square_gyration": (raised(length, 2), "mean square radius of gyration of molecules, of equal masses"),
     }
     stiffness = f"{energy}/{length}^{dimension}"
     for name in stiffness_names(dimension):

@@ -152,7 +152,9 @@ class PairInteraction:
         """Return the space of one cell of a block."""
         assert cell is not None  # a block is periodic
         repeats = np.asarray(self.images)
-        return spaces.of_cell(cell / jnp.asarray(repeats if cell.ndim == 1 else repeats[:, None], cell.dtype), dimension)
+        return spaces.of_cell(
+            cell / jnp.asarray(repeats if cell.ndim == 1 else repeats[:, None], cell.dtype), dimension
+        )
 
     def _are_bonded_nearest(self, position: jax.Array, cell: Cell) -> jax.Array:
         """Return whether the nearest images of all excluded pairs are closer than half of one cell of a block."""
@@ -260,9 +262,9 @@ def pair_interaction(
             Runs enlarge it when needed.
         excluded: pairs of particles that do not interact, (K, 2), such as those of
             `simkit.molecular.bonded.Topology.pairs_within`.
-        images: numbers of equal cells along each axis, of whose particles, cell by cell, the positions are; ``excluded``
-            names those of the first. Of each pair the image closer than half the smallest width of one cell is
-            excluded; NaN if there is none. ``None`` for one cell.
+        images: numbers of equal cells along each axis, if positions are those of their particles, cell by cell;
+            ``excluded`` names those of the first. Of each pair the image closer than half the smallest width of one
+            cell is excluded; NaN if there is none. ``None`` for one cell.
 
     Raises:
         UserError: if an argument is out of its range; when it is used, also if a cut-off that is known while compiling

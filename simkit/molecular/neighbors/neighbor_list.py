@@ -91,7 +91,7 @@ class Excluded(NamedTuple):
     partners: jax.Array
     within: jax.Array | None
 
-    def are(self, first: jax.Array, second: jax.Array, squared: jax.Array | None) -> jax.Array:
+    def are(self, first: jax.Array, second: jax.Array, squared: Any) -> jax.Array:
         """Return which pairs are excluded.
 
         Args:
@@ -254,9 +254,7 @@ def _all_batched(axis_size: int, in_batched: Any, arguments: Any) -> Any:
 
 
 @functools.partial(kernel, static="capacity")
-def _build(
-    position: jax.Array, cell: Cell, reach: jax.Array, excluded: Excluded | None, capacity: int
-) -> NeighborList:
+def _build(position: jax.Array, cell: Cell, reach: jax.Array, excluded: Excluded | None, capacity: int) -> NeighborList:
     count, dimension = position.shape
     columns = tuple(position[:, axis] for axis in range(dimension))
     cells = cell_list(columns, spaces.of_cell(cell, dimension), reach)
