@@ -84,6 +84,30 @@ class Topology:
         pairs = np.stack(np.divmod(shell, self.count), axis=1).astype(np.int32)
         return pairs[pairs[:, 0] < pairs[:, 1]]
 
+    def paths(self, bonds: int) -> np.ndarray:
+        """Return a shortest path between the atoms of each pair of `pairs_at`, int32, (K, bonds + 1).
+
+        Args:
+            bonds: 1, 2 or 3.
+
+        Example:
+            >>> molecular.bonded.chain(4).paths(3).tolist()
+            [[0, 1, 2, 3]]
+        """
+        partners: list[list[int]] = [[] for _ in range(self.count)]
+        for first, second in self.bonds.tolist():
+            partners[first].append(second)
+            partners[second].append(first)
+
+        def path(start: int, end: int, left: int) -> list[int] | None:
+            if not left:
+                return [end] if start == end else None
+            steps = (path(each, end, left - 1) for each in partners[start])
+            return next(([start, *step] for step in steps if step), None)
+
+        found = [path(first, second, bonds) for first, second in self.pairs_at(bonds).tolist()]
+        return np.array(found, np.int32).reshape(-1, bonds + 1)
+
     def copies(self, number: int) -> "Topology":
         """Return the topology of that number of copies, one after the other."""
         return joined([self] * number)

@@ -14,12 +14,16 @@ from simkit.core.parts import Choice, declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula
 from simkit.core.simulation import Params
 from simkit.molecular.bonded.potentials import AngularPotential
+from simkit.molecular import spaces
 from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
+from simkit.molecular.bonded.topology import EXCLUSIONS
 from simkit.molecular.description.formulas import Names, Numbers, refuse_idle, refuse_mixing
 from simkit.molecular.description.molecules import MoleculeKind, Molecules
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs, energy_of
 from simkit.molecular.description.settings import ANGLE, BOND, DIHEDRAL
+from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.potentials import PairPotential, pair_potential
+from simkit.molecular.spaces import Cell
 
 # Of each key of a molecule: what chooses the energy, the name of its coordinate, and the atoms of a term.
 TERMS: dict[str, tuple[Choice, str, int]] = {
@@ -157,6 +161,45 @@ def _stiffest(energy: Callable[..., jax.Array], size: int) -> Callable[..., jax.
         return jnp.max(jnp.where(jnp.isfinite(bends), bends, 0), axis=0)
 
     return stiffness
+
+
+def whole_molecules(molecules: Molecules, *, one_four: bool) -> Interaction | None:
+    """Return no energy, but NaN where excluded or 1-4 pairs are half the smallest width of the cell apart or more.
+
+    There another image of the pair is nearer than the bonded one, and would be left out instead of it.
+
+    Args:
+        molecules: the molecules.
+        one_four: whether pairs three bonds apart are among those looked at.
+
+    Returns:
+        ``None`` if there are no such pairs more than one bond apart; bonds themselves are looked at by their energies.
+    """
+    paths: dict[int, list[np.ndarray]] = {2: [], 3: []}
+    for kind in molecules.kinds:
+        for bonds, found in paths.items():
+            if EXCLUSIONS[kind.settings["exclude"]] >= bonds or (one_four and bonds == 3):
+                found.append(kind.repeated(kind.topology.paths(bonds)))
+    tables = [rows for found in paths.values() if found and len(rows := np.concatenate(found))]
+    if not tables:
+        return None
+
+    def defect(position: jax.Array, cell: Cell) -> jax.Array:
+        space, is_whole = spaces.of_cell(cell, position.shape[1]), jnp.bool_(True)
+        for rows in tables:
+            places = position[jnp.asarray(rows)]
+            apart = spaces.displacement(space, places[:, 1:], places[:, :-1]).sum(axis=1)
+            is_whole &= (jnp.sum(apart**2, axis=1) < (space.widths.min() / 2) ** 2).all()
+        return jnp.where(is_whole, 0, jnp.nan).astype(position.dtype)
+
+    return Interaction(
+        prepare=lambda position, cell, params: (),
+        refresh=lambda neighbors, position, cell, params: neighbors,
+        energy=lambda position, cell, params, _: defect(position, cell),
+        force=lambda position, cell, params, _: jnp.broadcast_to(defect(position, cell), position.shape),
+        stress=lambda position, cell, params, _: jnp.broadcast_to(defect(position, cell), (position.shape[1],) * 2),
+        is_translation_invariant=True,
+    )
 
 
 def one_four_terms(term: PairTerm, pairs: np.ndarray) -> BondedTerms:

@@ -16,7 +16,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.bonded.potentials import AngularPotential
-from simkit.molecular.description.bonded_energies import BondedEnergy, one_four_terms
+from simkit.molecular.description.bonded_energies import BondedEnergy, one_four_terms, whole_molecules
 from simkit.molecular.description.fields import Field, curvature, slope
 from simkit.molecular.description.formulas import TIME, Names, with_converted_params
 from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, WholeTerm, jax_md_term, pair_term, tail_of
@@ -45,6 +45,7 @@ class Interactions:
         others: energies of jax-md, without periodic images.
         tails: tail corrections beyond cut-offs, per cell.
         bonded: energies of bonds, angles and dihedrals.
+        guard: no energy, but NaN where molecules are too large for the cell; ``None`` where they need not be looked at.
     """
 
     pairs: tuple[PairTerm, ...]
@@ -52,7 +53,8 @@ class Interactions:
     fields: tuple[Field, ...]
     others: tuple[WholeTerm, ...]
     tails: tuple[Interaction, ...]
-    bonded: tuple[BondedEnergy, ...] = ()
+    bonded: tuple[BondedEnergy, ...]
+    guard: Interaction | None
 
     @property
     def are_contacts(self) -> bool:
@@ -79,7 +81,7 @@ class Interactions:
     def parts(self) -> int:
         """Number of interactions that are summed, pair energies first."""
         every = (self.pairs, self.many_body, self.tails, self.others, self.fields, self.bonded, self.weighted)
-        return sum(map(len, every))
+        return sum(map(len, every)) + (self.guard is not None)
 
     def interaction(
         self,
@@ -118,6 +120,8 @@ class Interactions:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
         bonded = [each.terms.interaction() for each in self.bonded]
+        if self.guard is not None:
+            bonded.append(self.guard)
         if one_four := self.weighted:
             pairs = particles.molecules.one_four
             bonded += [one_four_terms(term, pairs).interaction() for term in one_four]
@@ -203,7 +207,11 @@ def interactions_of(
     if others and len(particles.excluded):
         problem = "is a sum of jax-md over all pairs, and molecules exclude some; write the energy as an expression"
         raise others[0].settings.refuse("jax_md", problem)
-    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded)
+    guard = None
+    if (pairs or many_body) and not cell.is_free:
+        is_weighted = any(term.settings["one_four"] is not None for term in pairs)
+        guard = whole_molecules(particles.molecules, one_four=is_weighted)
+    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded, guard)
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
     return interactions
 

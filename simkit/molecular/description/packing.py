@@ -80,7 +80,7 @@ class Packing:
             offsets = jnp.einsum("ij,mjd->mid", jnp.asarray(walk.path, kind), steps, precision="highest")
             position = position.at[walk.particles].set(position[walk.particles[:, :1]] + offsets)
         for index, shape in enumerate(self.shapes):
-            turn = jax.random.normal(jax.random.fold_in(key, -1 - index), (len(shape.particles), 4), kind)
+            turn = jax.random.normal(jax.random.fold_in(key, len(self.walks) + index), (len(shape.particles), 4), kind)
             offsets = _oriented(jnp.asarray(shape.places, kind), turn)
             center = position[shape.particles[:, 0]][:, None]
             position = position.at[shape.particles].set(center + offsets)
