@@ -13,8 +13,8 @@ from simkit.core.formulation import computed_once
 from simkit.core.parts import Choice, declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula
 from simkit.core.simulation import Params
-from simkit.molecular.bonded.potentials import AngularPotential
 from simkit.molecular import spaces
+from simkit.molecular.bonded.potentials import AngularPotential
 from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
 from simkit.molecular.bonded.topology import EXCLUSIONS
 from simkit.molecular.description.formulas import Names, Numbers, refuse_idle, refuse_mixing

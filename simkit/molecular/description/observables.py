@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once, precise_product
 from simkit.core.simulation import Arrays, Params
@@ -245,7 +246,7 @@ def stiffness_names(dimension: int) -> dict[str, tuple[int, int]]:
 
 
 def _molecules(system: System, moment: Moment) -> Observations:
-    """Return means over molecules: root mean square bond, mean square end-to-end distance and radius of gyration.
+    """Return the molecule of each particle; the mean square bond as its root, end-to-end distance and gyration radius.
 
     The ends are the first and the last atom; the radius is that of equal masses.
     """
@@ -264,7 +265,9 @@ def _molecules(system: System, moment: Moment) -> Observations:
         "mean_square_end_to_end": jnp.mean(jnp.concatenate(ends)),
         "mean_square_gyration": jnp.mean(jnp.concatenate(radii)),
     }
-    return Observations({}, numbers)
+    index = np.full(system.particles.count, system.particles.molecules.count)
+    index[: len(system.particles.molecules.index)] = system.particles.molecules.index
+    return Observations({"molecule": jnp.asarray(index, moment.position.dtype)}, numbers)
 
 
 def whole(kind: MoleculeKind, position: jax.Array, space: spaces.Space) -> jax.Array:
@@ -314,7 +317,9 @@ QUANTITIES: dict[str, Callable[[System, Moment], Observations]] = {
     "molecules": _molecules,
 }
 # Those that are numbers of the whole system; of the others frames store one number for each particle.
-OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants", "molecules")
+OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants")
+# Arrays whose name is not that of the quantity.
+ARRAYS = {"molecules": "molecule"}
 
 
 def reasons(system: System) -> dict[str, str]:
@@ -364,7 +369,8 @@ def observed_dimensions(system: System) -> dict[str, tuple[str, ...]]:
             others = ", ".join(other for other, reason in undefined.items() if not reason)
             remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
             raise UserError(f"{system.settings.path('observed')}[{index}] = '{name}' {undefined[name]}; {remedy}")
-    return dict.fromkeys(("species", "diameter", *(name for name in names if name not in OF_SYSTEM)), ("particle",))
+    arrays = (ARRAYS.get(name, name) for name in names if name not in OF_SYSTEM)
+    return dict.fromkeys(("species", "diameter", *arrays), ("particle",))
 
 
 def observe(system: System, position: jax.Array, params: Params) -> Arrays:

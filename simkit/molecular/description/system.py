@@ -96,11 +96,12 @@ def system(
     simulation = shown(simulation_of(made), made.room)
     if means is not None:
         simulation = averaged_over_run(simulation, means, made)
-    declared = quantities(made)
+    declared, pairs = quantities(made), made.particles.molecules.bonds
+    bonds = {"bonds": pairs} if len(pairs) else {}
     return dataclasses.replace(
         simulation,
         params=parameters,
-        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names)},
+        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names), **bonds},
         check=checker(made),
         quantities=declared | mean_quantities(declared, means, settings["units"]),
     )
@@ -129,6 +130,7 @@ def quantities(system: System) -> dict[str, Quantity]:
         "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
         "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
+        "molecule": ("1", "number of the molecule, and the number of all for single particles"),
         "bond_length": (length, "root mean square length of bonds"),
         "mean_square_end_to_end": (raised(length, 2), "mean square distance of the first and last atom of a molecule"),
         "mean_square_gyration": (raised(length, 2), "mean square radius of gyration of molecules, of equal masses"),
