@@ -208,6 +208,8 @@ def mean_quantities(
         DISPLACEMENTS: Quantity(raised(length, 2), "mean square displacement over a lag, mean so far"),
         "diffusion_coefficient": Quantity(coefficient, "slope of the mean square displacement at the longer lags / 2d"),
         ENDS: Quantity(raised(length, 2), "end-to-end vector of a molecule times that a lag later, mean so far"),
-        "end_to_end_time": Quantity(time, "integral of the autocorrelation of end-to-end vectors over all lags, relative"),
+        "end_to_end_time": Quantity(
+            time, "integral of the autocorrelation of end-to-end vectors over all lags, relative"
+        ),
         "velocity_integral": Quantity(coefficient, "integral of the velocity autocorrelation over all lags / d"),
     }
