@@ -259,19 +259,20 @@ class SpherePainter(_Particles):
         ]
         if self._bonds:
             gray = linear(WALL)
-            for i, j in _pairs(position, diameter) if self._members is None else self._whole(index):
+            pairs = _pairs(position, diameter) if self._members is None else self._whole(index, self._members)
+            for i, j in pairs:
                 ends = position[[i, j]]
                 balls.append(rod(ends, _STICK * diameter[i], self._hazy(gray, ends.mean(axis=0))))
         return balls
 
-    def _whole(self, index: int) -> np.ndarray:
+    def _whole(self, index: int, bonds: np.ndarray) -> np.ndarray:
         """Return the bonds of molecules, (K, 2), but for those across a side of the cell."""
-        first, second = self._position[index][self._members.T]
+        first, second = self._position[index][bonds.T]
         apart, is_whole = second - first, np.isfinite(first + second).all(axis=1)
         if self._cell is not None:
             fraction = apart @ np.linalg.inv(self._cell.vectors[index])
             is_whole &= (np.abs(fraction) <= 0.5).all(axis=1)
-        return self._members[is_whole & apart.any(axis=1)]
+        return bonds[is_whole & apart.any(axis=1)]
 
     def _hazy(self, colors: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Return colors (..., 3) that become paler with the distance from the camera."""
