@@ -369,7 +369,7 @@ def observed_dimensions(system: System) -> dict[str, tuple[str, ...]]:
             others = ", ".join(other for other, reason in undefined.items() if not reason)
             remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
             raise UserError(f"{system.settings.path('observed')}[{index}] = '{name}' {undefined[name]}; {remedy}")
-    arrays = (ARRAYS.get(name, name) for name in names if name not in OF_SYSTEM)
+    arrays = (str(ARRAYS.get(name, name)) for name in names if name not in OF_SYSTEM)
     return dict.fromkeys(("species", "diameter", *arrays), ("particle",))
 
 

@@ -75,10 +75,9 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
             numbers |= each.diagnose(mean, every * time_step.number(params))
         return numbers
 
-    correlation = settings[CORRELATION]
-    of_molecules = correlation is not None and correlation["of"] == "molecules"
+    of_molecules = settings[CORRELATION] is not None and settings[CORRELATION]["of"] == "molecules"
     if of_molecules and not system.particles.molecules.kinds:
-        raise correlation.refuse("of", "= 'molecules' needs molecules; leave it out")
+        raise settings[CORRELATION].refuse("of", "= 'molecules' needs molecules; leave it out")
 
     def record(state: State, params: Params) -> Arrays:
         # Of the state: the positions of frames may be wrapped, those of the state never are.
