@@ -5,6 +5,8 @@ A package adds a part by an entry point such as ``[project.entry-points."simkit.
 of its options that returns
 
 - a potential: a `simkit.molecular.potentials.PairPotential`, or a `simkit.molecular.interactions.ManyBody`;
+- a bond: a `simkit.molecular.potentials.PairPotential`; an angle or a dihedral: a
+  `simkit.molecular.bonded.AngularPotential`;
 - a field: the energy of each particle, ``(columns, **values) -> (N,)``, with one array of coordinates per axis;
 - a thermostat: dynamics; besides its options it takes the arguments of `simkit.molecular.dynamics.langevin`;
 - a barostat: a `simkit.molecular.dynamics.Barostat`;
@@ -26,6 +28,34 @@ POTENTIALS = Registry(
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
+    },
+    DECLARED,
+)
+BONDS = Registry(
+    "bond",
+    {
+        "energy": "simkit.molecular.description.bonded_energies:bond_by_expression",
+        "fene": "simkit.molecular.bonded.potentials:fene",
+        "harmonic": "simkit.molecular.bonded.potentials:harmonic_bond",
+        "morse": "simkit.molecular.potentials.morse:morse",
+    },
+    DECLARED,
+)
+ANGLES = Registry(
+    "angle",
+    {
+        "energy": "simkit.molecular.description.bonded_energies:angle_by_expression",
+        "harmonic": "simkit.molecular.bonded.potentials:harmonic_angle",
+    },
+    DECLARED,
+)
+DIHEDRALS = Registry(
+    "dihedral",
+    {
+        "energy": "simkit.molecular.description.bonded_energies:dihedral_by_expression",
+        "harmonic": "simkit.molecular.bonded.potentials:harmonic_dihedral",
+        "periodic": "simkit.molecular.bonded.potentials:periodic_dihedral",
+        "ryckaert_bellemans": "simkit.molecular.bonded.potentials:ryckaert_bellemans",
     },
     DECLARED,
 )

@@ -217,9 +217,12 @@ class SpherePainter(_Particles):
         if self._cell is not None:
             self._position = _in_cell(self._position, self._cell, steady="time" not in clip.diagnostics)
         number = self._position.shape[1]
-        # No bonds in dynamics, where neighbors keep changing.
-        is_sparse = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
-        self._bonds = is_sparse and "time" not in clip.diagnostics
+        bonds = clip.coordinates.get("bonds")
+        self._members = None if bonds is None else np.asarray(bonds, int).reshape(-1, 2)
+        # No bonds of neighbors in dynamics, where these keep changing.
+        is_still = self._members is None and "time" not in clip.diagnostics
+        is_sparse = is_still and len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
+        self._bonds = self._members is not None or is_sparse
         self._samples = 3 if number <= _MOST_SHADOWS else 2
         points, radii = (
             np.concatenate(parts)
@@ -256,10 +259,20 @@ class SpherePainter(_Particles):
         ]
         if self._bonds:
             gray = linear(WALL)
-            for i, j in _pairs(position, diameter):
+            pairs = _pairs(position, diameter) if self._members is None else self._whole(index, self._members)
+            for i, j in pairs:
                 ends = position[[i, j]]
                 balls.append(rod(ends, _STICK * diameter[i], self._hazy(gray, ends.mean(axis=0))))
         return balls
+
+    def _whole(self, index: int, bonds: np.ndarray) -> np.ndarray:
+        """Return the bonds of molecules, (K, 2), but for those across a side of the cell."""
+        first, second = self._position[index][bonds.T]
+        apart, is_whole = second - first, np.isfinite(first + second).all(axis=1)
+        if self._cell is not None:
+            fraction = apart @ np.linalg.inv(self._cell.vectors[index])
+            is_whole &= (np.abs(fraction) <= 0.5).all(axis=1)
+        return bonds[is_whole & apart.any(axis=1)]
 
     def _hazy(self, colors: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Return colors (..., 3) that become paler with the distance from the camera."""

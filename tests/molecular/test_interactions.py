@@ -1,5 +1,6 @@
 """Interactions of pairs, of angles and of a user's energy: sums, forces, stress, parameters."""
 
+import dataclasses
 import itertools
 import math
 
@@ -12,6 +13,7 @@ from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.description.particles import in_block
 from simkit.molecular.dynamics import velocity_verlet
 from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
@@ -263,3 +265,111 @@ def test_weights_of_a_network_are_differentiated_by_their_branch_through_dynamic
 def test_names_as_one_text_are_refused(make):
     with pytest.raises(UserError, match=r"parameters = 'width' is one text, and a list is wanted; write \[\"width\"\]"):
         make("width")
+
+
+def excluded_case(kind):
+    """Return positions, cell, images of the cell, and pairs of which a chain of 5 bonds and others are excluded."""
+    random = np.random.default_rng(5)
+    side = {"free": 3.0, "cell": 4.2, "block": 2.3}[kind]
+    position = jnp.asarray(random.uniform(0, side, (12, 3)))
+    close = position.at[6].set(position[0] + 0.1)  # bonded particles may be far closer than others
+    return close, None if kind == "free" else jnp.full(3, side), (2, 2, 2) if kind == "block" else None
+
+
+CHAIN = [[0, 6], [1, 7], [2, 8], [3, 9], [0, 11]]
+
+
+def summed_by_hand(position, cell, excluded, cutoff):
+    """Return the Lennard-Jones energy within a cut-off, of nearest images or of all images of a small cell."""
+    total, shifts = 0.0, itertools.product(range(-2, 3) if cell is not None else [0], repeat=3)
+    sides = np.zeros(3) if cell is None else np.asarray(cell)
+    bonded = {tuple(sorted(pair)) for pair in excluded}
+    for shift in shifts:
+        for i, j in itertools.product(range(len(position)), repeat=2):
+            r = np.linalg.norm(position[i] - position[j] + np.array(shift) * sides)
+            is_bonded = tuple(sorted((i, j))) in bonded and (cell is None or r < sides.min() / 2)
+            if 0 < r < cutoff and not is_bonded:
+                total += 2 * (r**-12 - r**-6)
+    return total
+
+
+def lennard_jones_without(excluded, images, method, **options):
+    pairs = pair_interaction(
+        lennard_jones(), cutoff=2.0, excluded=excluded, images=images, method=method, **{"capacity": 48, **options}
+    )
+    return pairs if images is None else in_block(pairs, images)
+
+
+UNIT = {"epsilon": jnp.asarray(1.0), "sigma": jnp.asarray(1.0)}
+
+
+@pytest.mark.parametrize("kind", ["free", "cell", "block"])
+def test_excluded_pairs_do_not_interact(x64, kind):
+    position, cell, images = excluded_case(kind)
+    # In the block every pair of particles has several images within the cut-off, of which one is bonded.
+    nearest = np.linalg.norm(spaces.displacement(spaces.of_cell(cell, 3), position[:, None], position[None]), axis=-1)
+    excluded = [pair for pair in CHAIN if kind != "block" or nearest[tuple(pair)] < 1.1]
+    assert len(excluded) >= 2
+    by_hand = summed_by_hand(np.asarray(position), cell, excluded, 2.0)
+    every = lennard_jones_without(excluded, images, "all_pairs")
+    energy, slope = jax.jit(jax.value_and_grad(lambda x: every.energy(x, cell, UNIT, ())))(position)
+    np.testing.assert_allclose(energy, by_hand, rtol=1e-12)
+    listed = lennard_jones_without(excluded, images, "neighbor_list")
+
+    @jax.jit
+    def force(x):
+        neighbors = listed.prepare(x, cell, UNIT)
+        return listed.energy(x, cell, UNIT, neighbors), listed.force(x, cell, UNIT, neighbors)
+
+    values = force(position)
+    np.testing.assert_allclose(values[0], by_hand, rtol=1e-12)
+    np.testing.assert_allclose(values[1], -slope, rtol=1e-9, atol=1e-10 * np.abs(slope).max())
+
+
+def test_excluded_pairs_stay_so_in_lists_that_grow_and_are_rebuilt_member_by_member(x64):
+    position, cell, _ = excluded_case("cell")
+    pairs = lennard_jones_without(CHAIN, None, "neighbor_list", capacity=2)
+    full = pairs.prepare(position, cell, UNIT)
+    assert full.overflowed
+    grown = full.enlarged()
+    lists, both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), grown), jnp.stack([position, position[::-1]])
+
+    @jax.jit
+    @jax.vmap
+    def at(x, neighbors):
+        def energy(x):
+            return pairs.energy(x, cell, UNIT, neighbors)
+
+        neighbors = pairs.refresh(dataclasses.replace(neighbors, needed=jnp.int32(0)), x, cell, UNIT)
+        return *jax.value_and_grad(energy)(x), pairs.force(x, cell, UNIT, neighbors)
+
+    energy, slope, force = at(both, dataclasses.replace(lists, reach=jnp.zeros(2)))
+    expected = [summed_by_hand(np.asarray(x), cell, CHAIN, 2.0) for x in both]
+    np.testing.assert_allclose(energy, expected, rtol=1e-12)
+    np.testing.assert_allclose(force, -slope, rtol=1e-9, atol=1e-10 * np.abs(slope).max())
+
+
+def test_a_bonded_pair_further_apart_than_half_a_small_cell_makes_results_nan(x64):
+    pairs = lennard_jones_without([[0, 1]], (2, 2), "all_pairs")
+    for shift, is_undefined in ((0.9, False), (1.8, True)):
+        x = jnp.asarray([[0.0, 0.0], [shift, shift]])
+        assert np.isnan(pairs.energy(x, jnp.full(2, 4.0), UNIT, ())) == is_undefined
+
+
+def test_a_system_without_exclusions_runs_the_program_it_ran_before():
+    position, cell = configuration("orthorhombic", 3)
+    texts = []
+    for options in ({}, {"excluded": np.zeros((0, 2), int)}):
+        pairs = spheres("neighbor_list", **options)
+
+        def force(x, pairs=pairs):
+            return pairs.force(x, cell, params(), pairs.prepare(x, cell, params()))
+
+        texts.append(str(jax.make_jaxpr(force)(position)))
+    assert texts[0] == texts[1]
+
+
+def test_excluded_pairs_must_be_pairs_of_particles():
+    for excluded, message in (([[0, 0]], "is none"), ([[-1, 0]], "is none"), ([[0, 99]], "names particle 99")):
+        with pytest.raises(UserError, match=message):
+            energy_of(spheres("all_pairs", excluded=excluded), *configuration("free", 2), params())

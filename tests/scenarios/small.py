@@ -73,6 +73,19 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         "config.dynamics.steps": 4,
         "config.interactions.0.cutoff": "1.7*s",
     },
+    # Chains that touch, over times before chaos.
+    "polymer_melt": {
+        "config.molecules.chain.atoms": {"bead": 5},
+        "config.molecules.chain.count": 6,
+        "config.averages.every": 2,
+        "config.averages.skip": 2,
+    },
+    "polymer_in_bath": {
+        "config.molecules.chain.count": 3,
+        "config.averages.every": 2,
+        "config.averages.skip": 2,
+        "config.averages.correlation.lags": 3,
+    },
     # Longer steps, so that impacts happen within the few steps.
     "newtons_cradle": {"balls": 3, "time_step": 0.05},
     "billiards_break": {"rows": 2, "impacts": 12, "time_step": 0.02},

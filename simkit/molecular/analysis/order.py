@@ -13,7 +13,7 @@ from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.neighbor_list import Excluded, NeighborList
 from simkit.molecular.neighbors.pairs import Pairs, all_pairs, listed_pairs
 from simkit.molecular.spaces import Cell, Components
 
@@ -159,17 +159,20 @@ class Contacts(NamedTuple):
     partner: jax.Array
 
 
-def candidate_pairs(position: jax.Array, space: spaces.Space, neighbors: object) -> Pairs:
+def candidate_pairs(
+    position: jax.Array, space: spaces.Space, neighbors: object, excluded: Excluded | None = None
+) -> Pairs:
     """Return the listed pairs of particles, or all where there is no list.
 
     Args:
         position: length, (N, d).
         space: geometry of the cell.
         neighbors: neighbors of a pair interaction, current at the positions.
+        excluded: pairs that are none, as the list has them; ``None`` for none of them.
     """
-    return (
-        listed_pairs(position, space, neighbors) if isinstance(neighbors, NeighborList) else all_pairs(position, space)
-    )
+    if isinstance(neighbors, NeighborList):
+        return listed_pairs(position, space, neighbors)
+    return all_pairs(position, space, excluded=excluded)
 
 
 def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:

@@ -181,7 +181,7 @@ def bond_interaction(
         >>> float(bond.energy(x, None, params, ())), bond.force(x, None, params, ())[0].tolist()
         (1.0, [4.0, 0.0, 0.0])
     """
-    return _terms(_of_distance, potential.energy, bonds, 2, parameters, kinds)
+    return bonded_terms(potential.energy, bonds, 2, parameters, kinds).interaction()
 
 
 def angle_interaction(
@@ -211,7 +211,7 @@ def angle_interaction(
         >>> print(f"{bend.energy(x, None, params, ()):.3f}")
         1.000
     """
-    return _terms(_of_angle, potential.energy, angles, 3, parameters, kinds)
+    return bonded_terms(potential.energy, angles, 3, parameters, kinds).interaction()
 
 
 def dihedral_interaction(
@@ -243,24 +243,30 @@ def dihedral_interaction(
 
     Reference: Blondel, Karplus, J. Comput. Chem. 17, 1132 (1996).
     """
-    return _terms(_of_dihedral, potential.energy, dihedrals, 4, parameters, kinds)
+    return bonded_terms(potential.energy, dihedrals, 4, parameters, kinds).interaction()
 
 
-def _terms(
-    energy_of: OfSeparations,
-    energy: Energy,
-    members: Members,
-    size: int,
-    parameters: Parameters,
-    kinds: Sequence[int] | None,
-) -> Interaction:
+def bonded_terms(
+    energy: Energy, members: Members, size: int, parameters: Parameters, kinds: Sequence[int] | np.ndarray | None
+) -> BondedTerms:
+    """Return the terms of one energy of the distance of two atoms, the angle of three or the dihedral of four.
+
+    Args:
+        energy: U, elementwise.
+        members: atoms of each term, (K, m).
+        size: m, 2 to 4.
+        parameters: as for `bond_interaction`.
+        kinds: as for `bond_interaction`.
+
+    Raises:
+        UserError: as for `bond_interaction`.
+    """
     array = np.asarray(members, np.int32).reshape(-1, size) if len(members) == 0 else np.asarray(members, np.int32)
     if array.ndim != 2 or array.shape[1] != size:
         raise UserError(f"members have shape {array.shape}; give (K, {size}), the {size} atoms of each term")
     names = parameters if callable(parameters) else listed(parameters, "parameters")
-    return BondedTerms(
-        energy_of, energy, array, names, None if kinds is None else np.asarray(kinds, np.int32)
-    ).interaction()
+    energy_of = {2: _of_distance, 3: _of_angle, 4: _of_dihedral}[size]
+    return BondedTerms(energy_of, energy, array, names, None if kinds is None else np.asarray(kinds, np.int32))
 
 
 def _dot(a: Components, b: Components) -> jax.Array:

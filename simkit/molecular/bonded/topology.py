@@ -84,6 +84,30 @@ class Topology:
         pairs = np.stack(np.divmod(shell, self.count), axis=1).astype(np.int32)
         return pairs[pairs[:, 0] < pairs[:, 1]]
 
+    def paths(self, bonds: int) -> np.ndarray:
+        """Return a shortest path between the atoms of each pair of `pairs_at`, int32, (K, bonds + 1).
+
+        Args:
+            bonds: 1, 2 or 3.
+
+        Example:
+            >>> molecular.bonded.chain(4).paths(3).tolist()
+            [[0, 1, 2, 3]]
+        """
+        partners: list[list[int]] = [[] for _ in range(self.count)]
+        for first, second in self.bonds.tolist():
+            partners[first].append(second)
+            partners[second].append(first)
+
+        def path(start: int, end: int, left: int) -> list[int] | None:
+            if not left:
+                return [end] if start == end else None
+            steps = (path(each, end, left - 1) for each in partners[start])
+            return next(([start, *step] for step in steps if step), None)
+
+        found = [path(first, second, bonds) for first, second in self.pairs_at(bonds).tolist()]
+        return np.array(found, np.int32).reshape(-1, bonds + 1)
+
     def copies(self, number: int) -> "Topology":
         """Return the topology of that number of copies, one after the other."""
         return joined([self] * number)
@@ -116,7 +140,7 @@ def molecule(
     """
     from scipy import sparse
 
-    pairs = _members(bonds, "bonds", count)
+    pairs = checked_members(bonds, "bonds", count)
     partners: list[list[int]] = [[] for _ in range(count)]
     for first, second in pairs.tolist():
         partners[first].append(second)
@@ -139,9 +163,9 @@ def molecule(
     return Topology(
         count,
         pairs,
-        _members(angles, "angles", count),
-        _members(dihedrals, "dihedrals", count),
-        _members(impropers, "impropers", count),
+        checked_members(angles, "angles", count),
+        checked_members(dihedrals, "dihedrals", count),
+        checked_members(impropers, "impropers", count),
         sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int32),
     )
 
@@ -184,22 +208,32 @@ def joined(parts: Sequence[Topology]) -> Topology:
     return Topology(int(first[-1]), bonds, angles, dihedrals, impropers, index)
 
 
-def _members(rows: Members, name: str, count: int) -> np.ndarray:
-    """Return the atoms of each term, int32, (K, m)."""
-    size = SIZES[name]
+def checked_members(rows: Members, name: str, count: int, where: str = "") -> np.ndarray:
+    """Return the atoms of each term, int32, (K, m).
+
+    Args:
+        rows: atoms of each.
+        name: ``"bonds"``, ``"angles"``, ``"dihedrals"`` or ``"impropers"``.
+        count: number of atoms of the molecule.
+        where: what holds the rows, for messages; empty for the name.
+
+    Raises:
+        UserError: as for `molecule`.
+    """
+    size, path = SIZES[name], where or name
     for index, row in enumerate(rows):
-        where = f"{name}[{index}] = {np.asarray(row).tolist()}"
+        at = f"{path}[{index}] = {np.asarray(row).tolist()}"
         if len(row) != size:
-            raise UserError(f"{where} has {len(row)} atoms; give {size}")
+            raise UserError(f"{at} has {len(row)} atoms; give {size}")
         if not all(0 <= atom < count for atom in row):
-            raise UserError(f"{where} names no atom; the atoms are 0 to {count - 1}")
+            raise UserError(f"{at} names no atom; the atoms are 0 to {count - 1}")
         if len(set(map(int, row))) < size:
-            raise UserError(f"{where} has an atom twice; give {size} different ones")
+            raise UserError(f"{at} has an atom twice; give {size} different ones")
     array = np.asarray(rows, np.int32).reshape(-1, size)
     if name != "impropers":
         ordered = np.where(array[:, :1] < array[:, -1:], array, array[:, ::-1])
         _, where_first, counts = np.unique(ordered, axis=0, return_index=True, return_counts=True)
         if (counts > 1).any():
             again = array[where_first[counts > 1][0]].tolist()
-            raise UserError(f"{name} has {again} twice; keep one of them")
+            raise UserError(f"{path} has {again} twice; keep one of them")
     return array

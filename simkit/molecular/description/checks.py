@@ -13,6 +13,7 @@ from simkit.core.parts import declaration_of, formulas_in
 from simkit.core.simulation import Params, over_steps
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.description.bonded_energies import BondedEnergy
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME
@@ -102,6 +103,7 @@ def _refuse_numbers(
         values = term.declared(params) if bounds_of else {}
         where = term.settings.path("values")
         checked += [(f"{where}.{name}", values[name], bounds) for name, bounds in bounds_of.items()]
+    checked += [(one.where, one.number(params), bounds) for each in interactions.bonded for one, bounds in each.checked]
     for term in interactions.pairs:
         if term.cutoff is not None:
             where = term.settings.path("cutoff")
@@ -138,7 +140,10 @@ def _refuse_same_place(system: System, position: np.ndarray, vectors: np.ndarray
         points = points @ np.linalg.inv(vectors.astype(np.float64))
         # A small negative fraction is rounded to 1, which is 0.
         points = np.where(repeats, (points - np.floor(points)) % 1, points)
+    bonded = set(map(tuple, system.particles.excluded.tolist()))
     for first, second in _coincident(points, repeats.astype(float), tolerance, species, interacting):
+        if (min(first, second), max(first, second)) in bonded:
+            continue
         raise UserError(
             f"{where}: particles {first} and {second} (the first is 0) are in one place, so the force between them "
             "has no direction; move or remove one of them"
@@ -229,6 +234,8 @@ def _refuse_non_finite(system: System, start: jax.Array, params: Params) -> None
             raise UserError(f"{field.where}: {problem}")
         for time in (0.0, *LATER) if field.takes_time else (0.0,):
             _refuse_jump(field, inside, cell, {**params, TIME: jnp.asarray(time, start.dtype)})
+    for bonded in system.interactions.bonded:
+        _refuse_torn(bonded, start, cell, params)
     for term in system.interactions.pairs:
         if term.is_checked:
             _refuse_pairs(term, system.particles, start, cell, params)
@@ -264,6 +271,24 @@ def _are_alike(near: np.ndarray, far: np.ndarray, between: np.ndarray) -> bool:
     return bool((gap <= SAME).all())
 
 
+def _refuse_torn(bonded: BondedEnergy, start: jax.Array, cell: SystemCell, params: Params) -> None:
+    """Raise if a bond, angle or dihedral has no finite energy at the start."""
+    terms = bonded.terms
+    is_finite = np.isfinite(np.asarray(terms.energies(start, cell.cell(params), params)))
+    if is_finite.all():
+        return
+    first = int(np.argmin(is_finite))
+    atoms = terms.members[first].tolist()
+    ends = start[np.array(atoms)]
+    apart = spaces.displacement(spaces.of_cell(cell.cell(params), cell.dimension), ends[1:], ends[:-1])
+    lengths = np.linalg.norm(apart, axis=1)
+    where = bonded.where[0 if terms.kinds is None else int(terms.kinds[first])]
+    raise UserError(
+        f"{where}: has no finite energy at the start for particles {', '.join(map(str, atoms))}, which are "
+        f"{', '.join(f'{length:.3g}' for length in lengths)} apart; move them, or enlarge a cell whose half they exceed"
+    )
+
+
 def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params) -> None:
     count = min(particles.count, int(MOST_PAIRS**0.5))
     chosen = start[:count]
@@ -273,6 +298,8 @@ def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: 
     distance = np.asarray(jnp.sqrt(sum(d**2 for d in space.nearest_image(columns))))
     reach = np.inf if term.cutoff is None else float(term.reach(params))
     near = term.between[particles.species[first], particles.species[second]] & (distance < reach)
+    excluded = term.excluded(particles) @ np.array([particles.count, 1])
+    near &= ~np.isin(first * particles.count + second, excluded)
     first, second, apart = first[near], second[near], jnp.asarray(distance[near])
     there, back = (
         term.bare.energy(apart, **term.of_pairs(params, *pair)) for pair in ((first, second), (second, first))

@@ -15,9 +15,11 @@ from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
+from simkit.molecular.description.bonded_energies import bonded_energies
 from simkit.molecular.description.fields import field_of, wall_of
 from simkit.molecular.description.formulas import TIME, Names, names_of
 from simkit.molecular.description.interactions import Interactions, StiffnessAt, images_of, interactions_of, scale_of
+from simkit.molecular.description.molecules import angle_names, molecules_of
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import (
     Particles,
@@ -127,11 +129,12 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
         raise UserError(problem)
     params = as_arrays(parameters)
-    names = names_of(params, settings["derived"], value_names(table), tuple(table))
+    names = names_of(params, settings["derived"], value_names(table), tuple(table), angle_names(settings["molecules"]))
     refuse_idle_values(table, settings)
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)
-    particles = particles_of(table, names, places.count, places.arrangement, places.structure)
+    molecules = molecules_of(settings["molecules"], names.species)
+    particles = particles_of(table, names, places.count, places.arrangement, places.structure, molecules)
     own, is_oblique, repeats = places.own, places.is_oblique, places.periodic
     room = cell_of(settings["cell"], names, own, dimension, particles.count, is_oblique=is_oblique, repeats=repeats)
     # Numbers of images that are given are along the vectors that are given.
@@ -139,8 +142,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     room = room if images else room.reduced(params)
     fields = tuple(field_of(each, names, particles, dimension, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, particles, dimension, timed=timed) for each in settings["walls"])
-    placing = placing_of(start, places, particles, room, names, params, fields)
-    interactions = interactions_of(settings["interactions"], fields, names, particles, room, params)
+    bonded = bonded_energies(molecules, names, dimension)
+    placing = placing_of(start, places, particles, room, names, params, fields, bonded)
+    interactions = interactions_of(settings["interactions"], fields, names, particles, room, params, bonded)
     images = images_of(images, interactions, room, params)
 
     def capacity(term: PairTerm, skin: float) -> int | None:

@@ -115,7 +115,11 @@ class Names:
 
 
 def names_of(
-    params: Params, derived: Mapping[str, FormulaText], values: Collection[str], species: tuple[str, ...]
+    params: Params,
+    derived: Mapping[str, FormulaText],
+    values: Collection[str],
+    species: tuple[str, ...],
+    angles: tuple[str, ...] = (),
 ) -> Names:
     """Return the names that formulas may use.
 
@@ -124,6 +128,7 @@ def names_of(
         derived: further values.
         values: names of numbers of each species.
         species: names of the species.
+        angles: names of the angles of which energies are given.
 
     Raises:
         UserError: if a name is taken twice, or a parameter is neither a number nor a table by pair of species.
@@ -138,9 +143,9 @@ def names_of(
             )
         if shape:
             tables.append(name)
-    places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
+    places = {*COORDINATES, TIME, "r", *angles, *tables, *values, *_ends(values)}
     for name in values:
-        if name in {*COORDINATES, TIME, "r", *paths.leaves(params)}:
+        if name in {*COORDINATES, TIME, "r", *angles, *paths.leaves(params)}:
             raise UserError(
                 f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name}, or a "
                 "coordinate, have one name; choose another for one of them"

@@ -15,6 +15,8 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.bonded.potentials import AngularPotential
+from simkit.molecular.description.bonded_energies import BondedEnergy, one_four_terms, whole_molecules
 from simkit.molecular.description.fields import Field, curvature, slope
 from simkit.molecular.description.formulas import TIME, Names, with_converted_params
 from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, WholeTerm, jax_md_term, pair_term, tail_of
@@ -42,6 +44,8 @@ class Interactions:
         fields: external energies and walls.
         others: energies of jax-md, without periodic images.
         tails: tail corrections beyond cut-offs, per cell.
+        bonded: energies of bonds, angles and dihedrals.
+        guard: no energy, but NaN where molecules are too large for the cell; ``None`` where they need not be looked at.
     """
 
     pairs: tuple[PairTerm, ...]
@@ -49,11 +53,13 @@ class Interactions:
     fields: tuple[Field, ...]
     others: tuple[WholeTerm, ...]
     tails: tuple[Interaction, ...]
+    bonded: tuple[BondedEnergy, ...]
+    guard: Interaction | None
 
     @property
     def are_contacts(self) -> bool:
         """Whether all interactions are contacts, whose energies end by themselves, without fields."""
-        others = (*self.many_body, *self.fields, *self.others, *self.tails)
+        others = (*self.many_body, *self.fields, *self.others, *self.tails, *self.bonded)
         return not others and all(term.is_contact for term in self.pairs)
 
     @property
@@ -67,9 +73,15 @@ class Interactions:
         return np.logical_or.reduce([np.full((kinds, kinds), everywhere), *(term.between for term in self.pairs)])
 
     @property
+    def weighted(self) -> list[PairTerm]:
+        """Pair energies that act with a weight on atoms three bonds apart."""
+        return [term for term in self.pairs if term.settings["one_four"] is not None]
+
+    @property
     def parts(self) -> int:
         """Number of interactions that are summed, pair energies first."""
-        return sum(map(len, (self.pairs, self.many_body, self.tails, self.others, self.fields)))
+        every = (self.pairs, self.many_body, self.tails, self.others, self.fields, self.bonded, self.weighted)
+        return sum(map(len, every)) + (self.guard is not None)
 
     def interaction(
         self,
@@ -99,13 +111,21 @@ class Interactions:
                     method=term.settings["method"],
                     skin=skin,
                     capacity=None if capacity is None else capacity(term, skin),
+                    excluded=term.excluded(particles),
+                    images=images if cells > 1 else None,
                 )
             )
         repeated += [body.interaction for body in self.many_body]
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
-        parts = [*repeated, *self.tails, *others, *(field.interaction() for field in self.fields)]
+        bonded = [each.terms.interaction() for each in self.bonded]
+        if self.guard is not None:
+            bonded.append(self.guard)
+        if one_four := self.weighted:
+            pairs = particles.molecules.one_four
+            bonded += [one_four_terms(term, pairs).interaction() for term in one_four]
+        parts = [*repeated, *self.tails, *others, *bonded, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
@@ -141,6 +161,7 @@ def interactions_of(
     particles: Particles,
     cell: SystemCell,
     params: Params,
+    bonded: tuple[BondedEnergy, ...],
 ) -> Interactions:
     """Return the interactions and fields that settings describe.
 
@@ -151,6 +172,7 @@ def interactions_of(
         particles: particles of the system.
         cell: cell of the system.
         params: default parameters.
+        bonded: energies of bonds, angles and dihedrals.
 
     Raises:
         UserError: if an interaction does not fit the cell, or if nothing acts on a species.
@@ -177,7 +199,19 @@ def interactions_of(
         if each["tail"]:
             tails.append(tail_of(term, particles, cell))
         pairs.append(term)
-    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails))
+    for term in pairs:
+        if term.settings["one_four"] is not None and not len(particles.molecules.one_four):
+            raise term.settings.refuse(
+                "one_four", "has no effect: no molecule has atoms three bonds apart; leave it out"
+            )
+    if others and len(particles.excluded):
+        problem = "is a sum of jax-md over all pairs, and molecules exclude some; write the energy as an expression"
+        raise others[0].settings.refuse("jax_md", problem)
+    guard = None
+    if (pairs or many_body) and not cell.is_free:
+        is_weighted = any(term.settings["one_four"] is not None for term in pairs)
+        guard = whole_molecules(particles.molecules, one_four=is_weighted)
+    interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded, guard)
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
     return interactions
 
@@ -202,6 +236,9 @@ def _many_body_term(
         return values(params) | {name: particles.of_each(name, params) for name in body.of_particles}
 
     made, bond = body.interaction, body.bond
+    if isinstance(made, Interaction) and len(particles.excluded):
+        problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
+        raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
     if not isinstance(made, Interaction):
         made = made(Atoms(particles.species, particles.names, particles.excluded))
     return WholeTerm(
@@ -221,10 +258,11 @@ def _refuse_idle_species(interactions: Interactions, particles: Particles, least
     for index, name in enumerate(particles.names):
         partners = np.arange(len(counts)) != index
         is_met = any((term.between[index] & (partners | (counts[index] >= least))).any() for term in interactions.pairs)
-        if not is_met and not any(field.species[index] for field in interactions.fields):
+        is_bonded = any((particles.species[each.terms.members] == index).any() for each in interactions.bonded)
+        if not (is_met or is_bonded) and not any(field.species[index] for field in interactions.fields):
             raise UserError(
                 f"particles.{name}: nothing acts on this species; add an interaction between {name}_{name} or with "
-                "another species, or a field"
+                "another species, a bond, or a field"
             )
 
 
@@ -296,9 +334,17 @@ def scale_of(
         written = names.number(settings["length"]), names.number(settings["stiffness"])
         return lambda params: Scale(*(each.number(jax.lax.stop_gradient(params)) for each in written)), None
     typed = [term for term in interactions.pairs if term.bare.bond is None]
+    lengths = [each for each in interactions.bonded if isinstance(each.potential, PairPotential)]
+    angular = [each for each in interactions.bonded if isinstance(each.potential, AngularPotential)]
+    is_typed = bool(typed) or any(each.potential.bond is None for each in lengths)  # type: ignore[union-attr]
 
     def bonds(params: Params, near: jax.Array, close: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
-        return [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
+        of_pairs = [*interactions.bonds(params), *(_bonds_of_expression(term, params, near, close) for term in typed)]
+        of_bonds = [_bonds_of_values(each.potential, each.values(params), near, close) for each in lengths]  # type: ignore[arg-type]
+        # A bond of length zero, as of an ideal chain, is a spring over the spacing of the particles.
+        of_bonds = [(jnp.where(length > 0, length, near), stiffness) for length, stiffness in of_bonds]
+        arm = jnp.min(jnp.stack([near, *(jnp.min(length) for length, _ in of_bonds)]))
+        return [*of_pairs, *of_bonds, *((arm, each.stiffnesses(params, arm)) for each in angular)]
 
     def of_fields(position: jax.Array, params: Params) -> jax.Array:
         curvatures = curvature(interactions.fields, params, position, ~placing.frozen)
@@ -314,12 +360,13 @@ def scale_of(
             stiffness = of_fields(places, timed)
             flat = slope(interactions.fields, timed, places, ~placing.frozen) / near
             candidates = [(near, jnp.where(stiffness > 0, stiffness, flat))]
-        lengths, stiffnesses = (
+        candidates = [jnp.broadcast_arrays(*each) for each in candidates]
+        sizes, stiffnesses = (
             jnp.concatenate([jnp.ravel(x) for x in column]) for column in zip(*candidates, strict=True)
         )
         stiffest = jnp.argmax(stiffnesses)
         stiffness = stiffnesses[stiffest]
-        return Scale(lengths[stiffest], jnp.where(stiffness > 0, stiffness, jnp.ones_like(stiffness)))
+        return Scale(sizes[stiffest], jnp.where(stiffness > 0, stiffness, jnp.ones_like(stiffness)))
 
     # A program calls it tens of times; as a compiled function it is traced once.
     compiled = jax.jit(scale)
@@ -334,7 +381,7 @@ def scale_of(
         stiffness = jnp.max(jnp.stack(candidates))
         return jnp.where(stiffness > 0, stiffness, compiled(params).stiffness)
 
-    return compiled, stiffness_at if typed or interactions.fields else None
+    return compiled, stiffness_at if is_typed or interactions.fields else None
 
 
 def _bonds_of_expression(
@@ -348,25 +395,33 @@ def _bonds_of_expression(
         near: distance about which its minimum is searched, and the length of a repulsion.
         close: distance at which the stiffness of a repulsion is taken.
     """
-    values = term.of_pairs(params, *term.representatives())
+    return _bonds_of_values(term.bare, term.of_pairs(params, *term.representatives()), near, close)
+
+
+def _bonds_of_values(
+    potential: PairPotential, values: dict[str, jax.Array], near: jax.Array, close: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return lengths and stiffnesses of an energy, of each of its values, (K,), or one number of each."""
+    if potential.bond is not None:
+        return potential.bond(**values)
     axes = {name: 0 if jnp.ndim(value) else None for name, value in values.items()}
     if not any(axis == 0 for axis in axes.values()):
-        return _bond(term, values, near, close)
-    return jax.vmap(lambda values: _bond(term, values, near, close), in_axes=(axes,))(values)
+        return _bond(potential, values, near, close)
+    return jax.vmap(lambda values: _bond(potential, values, near, close), in_axes=(axes,))(values)
 
 
 def _bond(
-    term: PairTerm, values: dict[str, jax.Array], near: jax.Array, close: jax.Array
+    potential: PairPotential, values: dict[str, jax.Array], near: jax.Array, close: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     def force(r: jax.Array) -> jax.Array:
-        return term.bare.force(r, **values)
+        return potential.force(r, **values)
 
     def force_and_curvature(r: jax.Array) -> tuple[jax.Array, jax.Array]:
         push, change = jax.jvp(force, (r,), (jnp.ones_like(r),))
         return push, -change
 
     distances = near * jnp.asarray(np.geomspace(NEAREST, FURTHEST, DISTANCES), near.dtype)
-    energies = term.bare.energy(distances, **values)
+    energies = potential.energy(distances, **values)
     lowest = jnp.argmin(jnp.where(jnp.isfinite(energies), energies, jnp.inf)[1:-1]) + 1
     low, high = distances[lowest - 1], distances[lowest + 1]
     is_interior = (energies[lowest] < energies[lowest - 1]) & (energies[lowest] < energies[lowest + 1])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once, precise_product
 from simkit.core.simulation import Arrays, Params
@@ -14,9 +15,11 @@ from simkit.molecular import spaces
 from simkit.molecular.analysis import order
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
 from simkit.molecular.description.composition import System
+from simkit.molecular.description.molecules import MoleculeKind
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs
 from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.neighbors import pairs
+from simkit.molecular.neighbors.neighbor_list import Excluded, partners_of
 from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.spaces import Cell
 
@@ -62,11 +65,14 @@ def of_pairs(
     """
     position, cell, interactions = moment.position, moment.cell, system.interactions
     neighbors = moment.neighbors[index] if interactions.parts > 1 else moment.neighbors
-    species = jnp.asarray(system.particles.species)
+    species, count = jnp.asarray(system.particles.species), len(moment.position)
+    bonded, excluded = interactions.pairs[index].excluded(system.particles), None
+    if len(bonded):
+        half = None if system.images is None else spaces.of_cell(cell, position.shape[1]).widths.min() / 2
+        excluded = Excluded(jnp.asarray(partners_of(bonded, count)), half)
     if system.images is not None:
         position, cell = spaces.repeated(position, cell, system.images)
-    apart = order.candidate_pairs(position, spaces.of_cell(cell, position.shape[1]), neighbors)
-    count = len(moment.position)
+    apart = order.candidate_pairs(position, spaces.of_cell(cell, position.shape[1]), neighbors, excluded)
     apart = jax.tree.map(lambda each: each[:count], apart)
     apart = apart._replace(partner=apart.partner % count)
     values = interactions.pairs[index].parameters(moment.params)
@@ -239,6 +245,45 @@ def stiffness_names(dimension: int) -> dict[str, tuple[int, int]]:
     }
 
 
+def _molecules(system: System, moment: Moment) -> Observations:
+    """Return the molecule of each particle; the mean square bond as its root, end-to-end distance and gyration radius.
+
+    The ends are the first and the last atom; the radius is that of equal masses.
+    """
+    space, kinds = spaces.of_cell(moment.cell, system.room.dimension), system.particles.molecules.kinds
+    bonds, ends, radii = [], [], []
+    for kind in kinds:
+        first, second = kind.repeated(kind.topology.bonds).T
+        away = spaces.displacement(space, moment.position[first], moment.position[second])
+        bonds.append(jnp.sum(away**2, axis=1))
+        places = whole(kind, moment.position, space)
+        ends.append(jnp.sum(places[:, -1] ** 2, axis=-1))
+        centered = places - places.mean(axis=1, keepdims=True)
+        radii.append(jnp.mean(jnp.sum(centered**2, axis=-1), axis=1))
+    numbers = {
+        "bond_length": jnp.sqrt(jnp.mean(jnp.concatenate(bonds))),
+        "mean_square_end_to_end": jnp.mean(jnp.concatenate(ends)),
+        "mean_square_gyration": jnp.mean(jnp.concatenate(radii)),
+    }
+    index = np.full(system.particles.count, system.particles.molecules.count)
+    index[: len(system.particles.molecules.index)] = system.particles.molecules.index
+    return Observations({"molecule": jnp.asarray(index, moment.position.dtype)}, numbers)
+
+
+def whole(kind: MoleculeKind, position: jax.Array, space: spaces.Space) -> jax.Array:
+    """Return the positions of the atoms of molecules relative to the first, (count, n, d), along nearest bonds.
+
+    Args:
+        kind: the molecules.
+        position: of all particles, (N, d).
+        space: the geometry.
+    """
+    parent, path = kind.tree()
+    places = position[kind.particles]
+    steps = spaces.displacement(space, places, places[:, parent])
+    return jnp.einsum("ij,mjd->mid", jnp.asarray(path, position.dtype), steps, precision="highest")
+
+
 # Distance of the nearest neighbor beyond which a particle of a cluster is unbound, in bonds; and rows of distances that
 # are computed at a time.
 UNBOUND, ROWS = 2.0, 64
@@ -269,9 +314,12 @@ QUANTITIES: dict[str, Callable[[System, Moment], Observations]] = {
     "origin": _origin,
     "lattice_constant": _lattice_constant,
     "elastic_constants": _elastic_constants,
+    "molecules": _molecules,
 }
 # Those that are numbers of the whole system; of the others frames store one number for each particle.
 OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants")
+# Arrays whose name is not that of the quantity.
+ARRAYS = {"molecules": "molecule"}
 
 
 def reasons(system: System) -> dict[str, str]:
@@ -284,7 +332,8 @@ def reasons(system: System) -> dict[str, str]:
     cell = "needs a cell that repeats along all axes"
     of_cell = "" if system.room.is_closed else cell
     shared = (
-        "is the energy in pairs and fields, and Stillinger-Weber energies and tails of a cutoff belong to no particle"
+        "is the energy in pairs and fields, and Stillinger-Weber energies, bonds, and tails of a cutoff belong to no "
+        "particle"
     )
     of_elasticity = of_cell if "relax" in system.sequence else 'needs particles at rest, and so the task "relax"'
     if interactions.fields or system.frozen is not None:
@@ -293,12 +342,15 @@ def reasons(system: System) -> dict[str, str]:
         "contacts": of_contacts,
         "load": of_contacts,
         "hexatic_order": of_contacts or ("" if system.room.dimension == 2 else "needs two dimensions"),
-        "energy_of_particle": shared if interactions.many_body or interactions.tails else "",
+        "energy_of_particle": shared
+        if interactions.many_body or interactions.tails or interactions.bonded or interactions.weighted
+        else "",
         "packing_fraction": of_cell,
         "displacement": of_sites,
         "origin": of_sites or (cell if places.fractions is None else ""),
         "lattice_constant": "needs a start by lattice" if places.lattice is None else of_cell,
         "elastic_constants": of_elasticity,
+        "molecules": "" if system.particles.molecules.kinds else "needs molecules",
     }
 
 
@@ -317,7 +369,8 @@ def observed_dimensions(system: System) -> dict[str, tuple[str, ...]]:
             others = ", ".join(other for other, reason in undefined.items() if not reason)
             remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
             raise UserError(f"{system.settings.path('observed')}[{index}] = '{name}' {undefined[name]}; {remedy}")
-    return dict.fromkeys(("species", "diameter", *(name for name in names if name not in OF_SYSTEM)), ("particle",))
+    arrays = (str(ARRAYS.get(name, name)) for name in names if name not in OF_SYSTEM)
+    return dict.fromkeys(("species", "diameter", *arrays), ("particle",))
 
 
 def observe(system: System, position: jax.Array, params: Params) -> Arrays:

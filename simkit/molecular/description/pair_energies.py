@@ -85,6 +85,12 @@ class PairTerm:
             cutoff = jnp.max(cutoff if self.between.all() else jnp.where(jnp.asarray(self.between), cutoff, 0))
         return computed_once(cutoff)
 
+    def excluded(self, particles: Particles) -> np.ndarray:
+        """Return the pairs of particles that the sum leaves out, (K, 2); 1-4 pairs with a weight are added as terms."""
+        if self.settings["one_four"] is None:
+            return particles.excluded
+        return np.unique(np.concatenate([particles.excluded, particles.molecules.one_four]), axis=0)
+
     def declared(self, params: Params) -> dict[str, jax.Array]:
         """Return the values of U that its part declares, of representative pairs."""
         return self.of_pairs(params, *self.representatives())
@@ -163,7 +169,10 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         refuse_mixing(expression)
         if not expression.takes("r"):
             raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
-        bare, defaults = _by_formula(expression), {name: None for name in expression.taken if name != "r"}
+        bare, defaults = (
+            pair_potential(energy_of(expression, "r")),
+            {name: None for name in expression.taken if name != "r"},
+        )
     else:
         declared = declaration_of(POTENTIAL.part(settings)).values
         bare, defaults = energy, {name: setting.default for name, setting in declared.items()}
@@ -271,14 +280,21 @@ def _source(name: str, default: Any, values: Mapping[str, Value], names: Names, 
     return names.number(names.usual_value(settings, name, default)).number
 
 
-def _by_formula(formula: Formula) -> PairPotential:
-    def energy(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
+def energy_of(formula: Formula, coordinate: str) -> Callable[..., jax.Array]:
+    """Return an energy by expression, ``(coordinate, **parameters) -> U``, elementwise.
+
+    Args:
+        formula: the energy.
+        coordinate: name of its first argument, such as ``r``.
+    """
+
+    def energy(at: jax.Array, **parameters: jax.Array) -> jax.Array:
         arrays = {name: named(value, AXES) for name, value in parameters.items()}
         # Cast to the type of the parameters, so that precision is kept.
-        value = formula.of({}, {**arrays, "r": named(distance, AXES)})
-        return jnp.asarray(value.array, jnp.result_type(distance))
+        value = formula.of({}, {**arrays, coordinate: named(at, AXES)})
+        return jnp.asarray(value.array, jnp.result_type(at))
 
-    return pair_potential(energy)
+    return energy
 
 
 def _cutoff(

@@ -17,6 +17,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.description.formulas import Names, Numbers
+from simkit.molecular.description.molecules import Molecules
 from simkit.molecular.description.settings import NumberOfEach
 from simkit.molecular.interactions.interaction import Interaction, viewed
 from simkit.molecular.spaces import Cell, check_particles
@@ -36,6 +37,7 @@ class Particles:
             and the numbers, (N,).
         frozen: mask of the particles that do not move, (N,) booleans.
         excluded: pairs that do not interact because they are bonded, (K, 2) with the lower index first.
+        molecules: the molecules, whose particles are the first ones.
     """
 
     names: tuple[str, ...]
@@ -43,7 +45,8 @@ class Particles:
     numbers: Mapping[str, Numbers]
     individual: Mapping[str, tuple[np.ndarray, np.ndarray]]
     frozen: np.ndarray
-    excluded: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 2), int))
+    excluded: np.ndarray
+    molecules: Molecules
 
     @property
     def count(self) -> int:
@@ -79,6 +82,7 @@ def particles_of(
     places: int | None,
     arrangement: int | None,
     structure: Structure | None,
+    molecules: Molecules,
 ) -> Particles:
     """Return the particles of all species with their values.
 
@@ -88,14 +92,15 @@ def particles_of(
         places: number of starting positions; ``None`` if it follows from the counts.
         arrangement: seed of a random order of the species; ``None`` for one species after the other.
         structure: whose atoms they are, and which may hold some in place; otherwise ``None``.
+        molecules: the molecules, whose particles come before the others.
 
     Raises:
         UserError: if species and places do not fit, or there are more or fewer numbers than particles of a species.
     """
     if structure is None:
-        species, held = _species_by_count(table, places, arrangement), None
+        species, held = _species_by_count(table, places, arrangement, molecules), None
     else:
-        species, held = _species_by_symbol(table, structure.symbols), structure.arrays.get(FROZEN)
+        species, held = _species_by_symbol(table, structure.symbols, molecules), structure.arrays.get(FROZEN)
     rows = [table[name] for name in names.species]
     columns = {key: [row[key] for row in rows] for key in ("mass", "diameter")}
     columns |= {name: [row["values"].get(name) for row in rows] for name in value_names(table)}
@@ -110,7 +115,8 @@ def particles_of(
                 of_each[species == kind] = each.numbers(int((species == kind).sum()))
             individual[name] = np.isin(species, list(lists)), of_each
     frozen = np.array([row["frozen"] for row in rows])[species]
-    return Particles(names.species, species, numbers, individual, frozen if held is None else frozen | held)
+    frozen = frozen if held is None else frozen | held
+    return Particles(names.species, species, numbers, individual, frozen, molecules.excluded, molecules)
 
 
 def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
@@ -141,22 +147,31 @@ def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> Non
                 raise UserError(f"{species.path('values')}.{name} is not taken by any energy", hint)
 
 
-def _species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None) -> np.ndarray:
+def _species_by_count(
+    table: Mapping[str, Settings], places: int | None, arrangement: int | None, molecules: Molecules
+) -> np.ndarray:
     """Return the species of each particle, int32, (N,)."""
+    of_molecules = molecules.species
     counts = {name: each["count"] for name, each in table.items()}
-    if len(counts) == 1:
+    if molecules.kinds:  # the others may be atoms of molecules only
+        counts = {
+            name: 0 if count is None and kind in of_molecules else count
+            for kind, (name, count) in enumerate(counts.items())
+        }
+    elif len(counts) == 1:
         counts = {name: places if count is None else count for name, count in counts.items()}
     missing = [name for name, count in counts.items() if count is None]
-    total = sum(count or 0 for count in counts.values())
+    total = len(of_molecules) + sum(count or 0 for count in counts.values())
     if missing or places not in (None, total):
         problem = f"particles: counts make {total} particles, and there are {places} places; make them as many"
         raise UserError(f"particles.{missing[0]}.count is missing; say how many there are" if missing else problem)
     check_particles(total, f"particles: counts of {total}")
-    species = np.repeat(np.arange(len(counts), dtype=np.int32), [count or 0 for count in counts.values()])
+    singles = np.repeat(np.arange(len(counts), dtype=np.int32), [count or 0 for count in counts.values()])
+    species = np.concatenate([of_molecules, singles])
     return species if arrangement is None else np.random.default_rng(arrangement).permutation(species)
 
 
-def _species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -> np.ndarray:
+def _species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...], molecules: Molecules) -> np.ndarray:
     """Return the species of each atom of a structure, int32, (N,)."""
     names = tuple(table)
     missing = [symbol for symbol in dict.fromkeys(symbols) if symbol not in names]
@@ -167,12 +182,24 @@ def _species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) 
             nearest(missing[0], names),
             f"; change the atom, or add {added}",
         )
-    for name, each in table.items():
-        atoms = symbols.count(name)
-        if not atoms or each["count"] not in (None, atoms):
+    species, of_molecules = np.array([names.index(symbol) for symbol in symbols], np.int32), molecules.species
+    same = species[: len(of_molecules)] == of_molecules[: len(species)]
+    if len(species) < len(of_molecules) or not same.all():
+        problem = f"has {len(species)} atoms, and the molecules {len(of_molecules)}"
+        if not same.all():
+            wrong = int(np.argmin(same))
+            meant = names[of_molecules[wrong]]
+            problem = f"atom {wrong} (the first is 0) is {symbols[wrong]}, and that of its molecule is {meant}"
+        raise UserError(
+            f"start.structure: {problem}; write the molecules in the order of the file, before single atoms"
+        )
+    for kind, (name, each) in enumerate(table.items()):
+        bound = int((of_molecules == kind).sum())
+        atoms = symbols.count(name) - bound
+        if not (atoms or bound) or each["count"] not in (None, atoms):
             problem = f"count = {each['count']}" if each["count"] else "is declared"
             raise UserError(f"particles.{name}: {problem}, and the structure has {atoms} such atoms; leave it out")
-    return np.array([names.index(symbol) for symbol in symbols], np.int32)
+    return species
 
 
 type Frame = Callable[[Params], jax.Array]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import averaged
@@ -16,7 +17,7 @@ from simkit.molecular.analysis.order import highest_peak, radial_distribution, s
 from simkit.molecular.description.composition import System
 
 RADIAL, STRUCTURE, CORRELATION = "radial_distribution", "structure_factor", "correlation"
-VELOCITIES, DISPLACEMENTS = "velocity_autocorrelation", "squared_displacement"
+VELOCITIES, DISPLACEMENTS, ENDS = "velocity_autocorrelation", "squared_displacement", "end_to_end_autocorrelation"
 
 
 class Mean(NamedTuple):
@@ -74,10 +75,14 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
             numbers |= each.diagnose(mean, every * time_step.number(params))
         return numbers
 
+    of_molecules = settings[CORRELATION] is not None and settings[CORRELATION]["of"] == "molecules"
+    if of_molecules and not system.particles.molecules.kinds:
+        raise settings[CORRELATION].refuse("of", "= 'molecules' needs molecules; leave it out")
+
     def record(state: State, params: Params) -> Arrays:
         # Of the state: the positions of frames may be wrapped, those of the state never are.
-        del params
-        return {"position": state.position, "velocity": state.velocity}
+        moving = {"position": state.position, "velocity": state.velocity}
+        return _of_molecules(system, moving, params) if of_molecules else moving
 
     axes = {name: axes for mean in means for name, axes in mean.names.items()}
     return averaged(
@@ -127,26 +132,44 @@ def _structure_factor(settings: Settings, system: System) -> Mean:
 
 def _correlation(settings: Settings, system: System) -> Mean:
     lags, dimension = settings["lags"], system.room.dimension
+    names = (VELOCITIES, DISPLACEMENTS) + (ENDS,) * (settings["of"] == "molecules")
 
     def sample(seen: Arrays, past: Any) -> Arrays:
         del seen
-        return {
+        found = {
             VELOCITIES: correlations.velocity_autocorrelation(past["velocity"]),
             DISPLACEMENTS: correlations.squared_displacement(past["position"]),
         }
+        return found | ({ENDS: correlations.velocity_autocorrelation(past["ends"])} if ENDS in names else {})
 
     def diagnose(mean: Arrays, step: jax.Array) -> Arrays:
-        return {
+        numbers = {
             "diffusion_coefficient": correlations.diffusion_coefficient(mean[DISPLACEMENTS], step, dimension),
             "velocity_integral": correlations.integral(mean[VELOCITIES], step) / dimension,
         }
+        if ENDS in names:
+            numbers["end_to_end_time"] = correlations.integral(mean[ENDS], step) / mean[ENDS][0]
+        return numbers
 
     return Mean(
-        {VELOCITIES: ("lag",), DISPLACEMENTS: ("lag",)},
+        dict.fromkeys(names, ("lag",)),
         sample,
         diagnose,
         {"lag": system.settings["averages"]["every"] * np.arange(lags + 1, dtype=float)},
     )
+
+
+def _of_molecules(system: System, moving: Arrays, params: Params) -> Arrays:
+    """Return position and velocity of the centers of mass of molecules, and from their first to their last atoms."""
+    mass, means = system.particles.of_each("mass", params), {name: [] for name in (*moving, "ends")}
+    for kind in system.particles.molecules.kinds:
+        weight = mass[kind.particles]
+        weight = (weight / weight.sum(axis=1, keepdims=True))[..., None]
+        for name, array in moving.items():
+            means[name].append(jnp.sum(weight * array[kind.particles], axis=1))
+        first, last = (moving["position"][kind.particles[:, end]] for end in (0, -1))
+        means["ends"].append(last - first)
+    return {name: jnp.concatenate(arrays) for name, arrays in means.items()}
 
 
 MEANS: dict[str, Callable[[Settings, System], Mean]] = {
@@ -183,5 +206,9 @@ def mean_quantities(
         VELOCITIES: Quantity(raised(over(length, time), 2), "velocity autocorrelation, mean so far"),
         DISPLACEMENTS: Quantity(raised(length, 2), "mean square displacement over a lag, mean so far"),
         "diffusion_coefficient": Quantity(coefficient, "slope of the mean square displacement at the longer lags / 2d"),
+        ENDS: Quantity(raised(length, 2), "end-to-end vector of a molecule times that a lag later, mean so far"),
+        "end_to_end_time": Quantity(
+            time, "integral of the autocorrelation of end-to-end vectors over all lags, relative"
+        ),
         "velocity_integral": Quantity(coefficient, "integral of the velocity autocorrelation over all lags / d"),
     }

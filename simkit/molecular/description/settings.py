@@ -29,7 +29,18 @@ from simkit.core.settings import (
 )
 from simkit.errors import UserError
 from simkit.molecular.barriers.band import KEYS
-from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
+from simkit.molecular.bonded.topology import EXCLUSIONS
+from simkit.molecular.parts import (
+    ANGLES,
+    BAROSTATS,
+    BONDS,
+    DIHEDRALS,
+    FIELDS,
+    MINIMIZERS,
+    POTENTIALS,
+    STARTS,
+    THERMOSTATS,
+)
 from simkit.molecular.potentials.pair import ENDINGS
 
 FIELD = Choice(FIELDS, "field", "an external energy by name")
@@ -55,6 +66,7 @@ OBSERVED = (
     "origin",
     "lattice_constant",
     "elastic_constants",
+    "molecules",
 )
 
 
@@ -258,8 +270,72 @@ INTERACTION = PartTable(
         "tail": flag("whether all pairs beyond the cut-off count as a uniform medium; in three dimensions"),
         "method": word("how pairs are found", ("auto", "all_pairs", "neighbor_list"), "auto"),
         "skin": number("how far beyond the cut-off pairs are listed, in units of the cut-off", 0.1, (1e-3, 10.0)),
+        "one_four": number(
+            "factor on pairs of atoms of a molecule that are three bonds apart; left out, these interact as others do, "
+            "unless the molecule excludes them",
+            None,
+        ),
     },
 )
+VALUES_OF_TERMS = "values", named("numbers that the energy takes, by name", formula("a number"))
+BOND = Choice(BONDS, "potential", "a potential by name", values=VALUES_OF_TERMS)
+ANGLE = Choice(ANGLES, "potential", "a potential by name", values=VALUES_OF_TERMS)
+DIHEDRAL = Choice(DIHEDRALS, "potential", "a potential by name", values=VALUES_OF_TERMS)
+
+
+def _members(what: str, count: int, every: str, default: str | None = None) -> Setting:
+    """Return the setting of the atoms of each term: lists of indices, or a word for those that follow of the bonds."""
+    atoms = several(several(whole("an atom, from 0"), what, (count,)), f"the atoms of each {what}")
+    meant = word(every, ("chain",) if what == "bond" else ("all",))
+    doc = f"the {count} atoms of each {what}, from 0, or {every}"
+    return either(doc, meant, atoms, default=default) if default else either(doc, meant, atoms)
+
+
+def _terms(choice: Choice, what: str, members: Setting) -> Setting:
+    return several(PartTable((choice,), {"members": members}).setting(f"{what}s of one energy"), f"its {what}s", (), [])
+
+
+MOLECULE = table(
+    "one kind of molecule",
+    {
+        "atoms": either(
+            'species of its atoms, in order, such as ["O", "H", "H"] or { bead = 50 }',
+            several(text("a species"), "species of each atom"),
+            named("numbers of atoms by species, one species after the other", whole("number of atoms", low=1)),
+        ),
+        "count": whole("number of such molecules", 1, low=1),
+        "bonds": _terms(BOND, "bond", _members("bond", 2, '"chain" for every two atoms that follow each other')),
+        "angles": _terms(ANGLE, "angle", _members("angle", 3, '"all" for every two bonds that share an atom', "all")),
+        "dihedrals": _terms(
+            DIHEDRAL, "dihedral", _members("dihedral", 4, '"all" for every three bonds in a row', "all")
+        ),
+        "impropers": _terms(
+            DIHEDRAL,
+            "improper",
+            several(several(whole("an atom, from 0"), "an improper", (4,)), "the 4 atoms of each, from 0"),
+        ),
+        "exclude": word(
+            "up to how many bonds apart its atoms do not interact as pairs: one, two, or three",
+            tuple(EXCLUSIONS),
+            "angles",
+        ),
+        "coordinates": several(
+            several(number("a coordinate"), "a place", (2, 3)),
+            "places of its atoms, for random starts, in which it is turned and moved as a whole",
+            (),
+            None,
+        ),
+        "structure": text('the same as extended XYZ text, as of `{ file = "water.xyz" }`', None),
+        "bond_length": formula(
+            "length of its bonds at random starts without coordinates; left out, that of the bonds' potential",
+            None,
+            unit="length",
+            bounds=POSITIVE,
+        ),
+    },
+    rules=excludes("coordinates", ("structure", "bond_length")) + excludes("structure", ("bond_length",)),
+)
+MOLECULES = named("kinds of molecules by name, which come before single particles in the order of the file", MOLECULE)
 INTERACTIONS = several(INTERACTION.setting("one interaction"), "interactions of the particles", (), [])
 ON = several(text("a species"), "species that it acts on; left out, all", (), None)
 FIELDS_SETTING = several(PartTable((FIELD,), {"on": ON}).setting("one field"), "external energies of position", (), [])
@@ -359,7 +435,14 @@ AVERAGES = table(
         ),
         "correlation": table(
             "the velocity autocorrelation and the mean square displacement over a lag, with the diffusion coefficient",
-            {"lags": whole("longest lag, in samples; as many samples are kept", 100, low=3, high=100_000)},
+            {
+                "lags": whole("longest lag, in samples; as many samples are kept", 100, low=3, high=100_000),
+                "of": word(
+                    "what moves: particles, or the centers of mass of molecules",
+                    ("particles", "molecules"),
+                    "particles",
+                ),
+            },
         ),
     },
 )
@@ -376,6 +459,7 @@ UNITS = table(
 )
 SETTINGS = {
     "particles": PARTICLES,
+    "molecules": MOLECULES,
     "interactions": INTERACTIONS,
     "fields": FIELDS_SETTING,
     "walls": WALLS,
@@ -396,7 +480,8 @@ SETTINGS = {
         "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "
         "rattlers; shares of the load; hexatic order; energies of each; the packing fraction; displacements from the "
         "start, with the largest and the mean square; the x coordinate at the start; the lattice constant, with the "
-        "distance of nearest neighbors; elastic constants at rest, with bulk and shear modulus",
+        "distance of nearest neighbors; elastic constants at rest, with bulk and shear modulus; of molecules, the "
+        "length of bonds, the distance of both ends and the radius of gyration",
         (),
         [],
     ),

@@ -17,8 +17,10 @@ from simkit.core.parts import part
 from simkit.core.settings import Settings, formula, number, several, text, whole, word
 from simkit.core.simulation import Params
 from simkit.molecular import minimizers, spaces
+from simkit.molecular.description.bonded_energies import BondedEnergy
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME, Names
+from simkit.molecular.description.packing import Packing, anchors, overlapping, packing_of, unwrapped
 from simkit.molecular.description.particles import Frame, Particles, SystemCell
 from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
@@ -220,6 +222,10 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
     return fractions * frame if frame.ndim == 1 else precise_product(fractions, frame)
 
 
+def _fractions(position: jax.Array, frame: jax.Array) -> jax.Array:
+    return position / frame if frame.ndim == 1 else precise_product(position, spaces.inverse_of(frame))
+
+
 # Margin of the least distance, so that rounding leaves no overlap; and the largest number of iterations.
 MARGIN = 1.02
 MOST_ITERATIONS = 3000
@@ -240,6 +246,7 @@ class RandomPlaces:
         is_ball: whether positions lie in the ball inscribed in the cube.
         walls: ``columns -> (N,)``, distance of each particle from a wall at positions given as one array per axis,
             infinite for particles on which the wall does not act; at the default parameters.
+        packing: molecules; ``None`` if there are none.
     """
 
     separation: float
@@ -248,6 +255,7 @@ class RandomPlaces:
     periodic: tuple[bool, ...]
     is_ball: bool
     walls: tuple[Callable[[tuple[jax.Array, ...]], jax.Array], ...] = ()
+    packing: Packing | None = None
 
     def draw(self, key: jax.Array, kind: jnp.dtype) -> jax.Array:
         """Return positions in units of the edges, (N, d), about the origin for a ball.
@@ -264,6 +272,9 @@ class RandomPlaces:
             drawn = heading * jax.random.uniform(distance_key, (count, 1), kind) ** (1 / dimension) / 2
         else:
             drawn = jax.random.uniform(key, (count, dimension), kind)
+        if self.packing is not None:
+            frame = jnp.asarray(self.frame, kind)
+            drawn = _fractions(self.packing.drawn(carried(drawn, frame), jax.random.fold_in(key, 2)), frame)
         if not self.separation:
             return drawn
         # No derivative: the result does not depend on parameters, and the loop's length is not known.
@@ -281,6 +292,7 @@ class RandomPlaces:
                 "sigma": PerParticle(wanted, lambda a, b: (a + b) / 2),
             },
             method="all_pairs",
+            excluded=() if self.packing is None else self.packing.apart,
         )
         method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
 
@@ -290,10 +302,20 @@ class RandomPlaces:
 
         both = combined(interaction, user_energy(at_walls))
 
-        def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
-            at = position, cell, {}, ((), ())
-            energy, force = both.several(("energy", "force"), *at)
-            return energy, force
+        position, packing = carried(drawn, frame), self.packing
+        unknowns, count = position if packing is None else packing.coordinates(position), len(position)
+
+        def evaluate(unknowns: jax.Array) -> tuple[jax.Array, jax.Array]:
+            if packing is None:
+                at = unknowns, cell, {}, ((), ())
+                energy, force = both.several(("energy", "force"), *at)
+                return energy, force
+            value, slope = jax.value_and_grad(of_molecules)(unknowns, packing)
+            return value, -slope
+
+        def of_molecules(unknowns: jax.Array, packing: Packing) -> jax.Array:
+            moved = packing.positions(unknowns, position)
+            return both.energy(moved, cell, {}, ((), ())) + packing.strain(moved)
 
         # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4
@@ -303,15 +325,17 @@ class RandomPlaces:
             return (energy > enough) & (state.iteration < MOST_ITERATIONS)
 
         def step(carry: tuple) -> tuple:
-            state = dataclasses.replace(carry[0], trial=self._inside(carry[0].trial))
+            trial = carry[0].trial
+            inside = self._inside(trial[:count])
+            trial = inside if packing is None else jnp.concatenate([inside, trial[count:]])
+            state = dataclasses.replace(carry[0], trial=trial)
             moved = minimizers.step(method, state, evaluate, scale)
             return moved, evaluate(moved.position)[0]
 
-        position = carried(drawn, frame)
-        state = minimizers.start(method, position, evaluate, scale)
-        state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(position)[0]))
-        placed = state.position
-        return placed / frame if frame.ndim == 1 else precise_product(placed, spaces.inverse_of(frame))
+        state = minimizers.start(method, unknowns, evaluate, scale)
+        state, _ = jax.lax.while_loop(proceed, step, (state, evaluate(unknowns)[0]))
+        placed = state.position if packing is None else packing.positions(state.position, position)
+        return _fractions(placed, frame)
 
     def _away(self, position: jax.Array) -> list[jax.Array]:
         """Return the distances from each wall, (N,)."""
@@ -342,7 +366,10 @@ class RandomPlaces:
         """Return the volume of balls whose diameters are the required distances, per volume that can hold them.
 
         That volume is the cell's, and the part of the balls that may lie beyond its sides. Above 1 there is no room.
+        Balls of molecules overlap; these count as 0.
         """
+        if self.packing is not None:
+            return 0.0
         dimension = len(self.periodic)
         ball = np.pi if dimension == 2 else 4 / 3 * np.pi
         radii = self.separation * self.diameter / 2
@@ -367,6 +394,7 @@ class RandomPlaces:
         wanted = self.separation * (self.diameter[:, None] + self.diameter[None, :]) / 2
         apart = np.linalg.norm(spaces.displacement(space, position[:, None], position[None]), axis=-1)
         np.fill_diagonal(apart, np.inf)
+        apart = overlapping(self.packing, apart)
         from_walls = [np.asarray(away) / (self.separation * self.diameter) for away in self._away(position)]
         return float(min((apart / wanted).min(), *(each.min() for each in from_walls), np.inf))
 
@@ -387,6 +415,8 @@ class Placing:
         frame: edges of the cell or cube that positions fill; ``None`` for positions given by coordinates.
         disorder: largest random displacement along each axis.
         frozen: mask of the particles that do not move, (N,) booleans.
+        anchor: particle with which each one moves when the cell changes, (N,); ``None`` if each moves by itself.
+        reference: edges of the cell or cube in which molecules have their size; ``None`` without.
     """
 
     places: Places
@@ -394,6 +424,8 @@ class Placing:
     frame: Frame | None
     disorder: Formula
     frozen: np.ndarray
+    anchor: np.ndarray | None = None
+    reference: np.ndarray | None = None
 
     def start(self, params: Params, key: jax.Array) -> jax.Array:
         """Return the starting positions, (N, d)."""
@@ -426,7 +458,11 @@ class Placing:
         """Return positions in the cell or cube from their fractions of its edges, (N, d)."""
         assert self.frame is not None  # the places would be coordinates
         frame = self.frame(params)
-        return carried(jnp.asarray(fractions, frame.dtype), frame)
+        fractions = jnp.asarray(fractions, frame.dtype)
+        if self.anchor is None:
+            return carried(fractions, frame)
+        anchored = fractions[self.anchor]
+        return carried(anchored, frame) + carried(fractions - anchored, jnp.asarray(self.reference, frame.dtype))
 
     def spacing(self, params: Params) -> jax.Array:
         """Return the typical distance of neighbors."""
@@ -454,6 +490,7 @@ def placing_of(
     names: Names,
     params: Params,
     fields: Sequence[Field],
+    bonded: Sequence[BondedEnergy] = (),
 ) -> Placing:
     """Return the starting positions of a system's particles.
 
@@ -465,11 +502,20 @@ def placing_of(
         names: names that formulas may use.
         params: default parameters, for which random positions are drawn.
         fields: external energies and walls; random positions keep away from the walls.
+        bonded: energies of bonds, which have a length at random positions.
 
     Raises:
-        UserError: if the region of random positions is not given, or given twice.
+        UserError: if the region of random positions is not given, or given twice; or molecules are to be on a lattice.
     """
-    disorder = names.number(settings["disorder"])
+    disorder, molecules = names.number(settings["disorder"]), particles.molecules
+    anchor = anchors(particles) if molecules.kinds else None
+    if anchor is not None and places.lattice is not None:
+        raise settings.refuse("lattice", "has sites for single particles; give the places of molecules, or random ones")
+    if places.count is not None and anchor is not None and places.fractions is not None and places.own is not None:
+        reference = np.asarray(places.own(params), np.float64)
+        whole = unwrapped(places.fractions, molecules, places.periodic or (True,) * cell.dimension)
+        places = dataclasses.replace(places, fractions=whole)
+        return Placing(places, None, cell.frame, disorder, particles.frozen, anchor, reference)
     if places.count is not None:
         frame = None if places.at is not None else cell.frame
         return Placing(places, None, frame, disorder, particles.frozen)
@@ -487,8 +533,10 @@ def placing_of(
         periodic=cell.periodic if radius is None else (False,) * cell.dimension,
         is_ball=radius is not None,
         walls=tuple(_distance_from(field, params) for field in fields if field.wall is not None),
+        packing=packing_of(particles, bonded, names, params, cell.dimension),
     )
-    return Placing(places, random, frame, disorder, particles.frozen)
+    reference = None if anchor is None else random.frame
+    return Placing(places, random, frame, disorder, particles.frozen, anchor, reference)
 
 
 def _distance_from(wall: Field, params: Params) -> Callable[[tuple[jax.Array, ...]], jax.Array]:

@@ -23,6 +23,7 @@ from simkit.molecular.description.tasks import simulation_of
 def system(
     *,
     particles: Mapping[str, Any],
+    molecules: Mapping[str, Any] | None = None,
     interactions: Sequence[Mapping[str, Any]] = (),
     fields: Sequence[Mapping[str, Any]] = (),
     walls: Sequence[Mapping[str, Any]] = (),
@@ -48,6 +49,9 @@ def system(
 
     Args:
         particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
+        molecules: kinds of molecules by name: ``atoms`` (species), ``count``, ``bonds``, ``angles``, ``dihedrals`` and
+            ``impropers``, each with a ``potential`` or ``energy`` and ``members``; and up to how many bonds apart atoms
+            ``exclude`` each other as pairs.
         interactions: interactions of particles, each an ``energy`` of the distance ``r`` or a ``potential`` by name.
         fields: external energies of ``x``, ``y``, ``z`` and, in dynamics, ``time``.
         walls: energies of the distance from a wall.
@@ -92,11 +96,12 @@ def system(
     simulation = shown(simulation_of(made), made.room)
     if means is not None:
         simulation = averaged_over_run(simulation, means, made)
-    declared = quantities(made)
+    declared, pairs = quantities(made), made.particles.molecules.bonds
+    bonds = {"bonds": pairs} if len(pairs) else {}
     return dataclasses.replace(
         simulation,
         params=parameters,
-        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names)},
+        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names), **bonds},
         check=checker(made),
         quantities=declared | mean_quantities(declared, means, settings["units"]),
     )
@@ -125,6 +130,10 @@ def quantities(system: System) -> dict[str, Quantity]:
         "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
         "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
+        "molecule": ("1", "number of the molecule, and the number of all for single particles"),
+        "bond_length": (length, "root mean square length of bonds"),
+        "mean_square_end_to_end": (raised(length, 2), "mean square distance of the first and last atom of a molecule"),
+        "mean_square_gyration": (raised(length, 2), "mean square radius of gyration of molecules, of equal masses"),
     }
     stiffness = f"{energy}/{length}^{dimension}"
     for name in stiffness_names(dimension):

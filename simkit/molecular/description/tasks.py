@@ -126,7 +126,14 @@ def bridged(system: System) -> Simulation:
         places = START.call(table, (Places,), table, names)
         if places.count is None:
             raise table.refuse("kind", "is random; give positions, a lattice or a structure")
-        same = particles_of(system.settings["particles"], names, places.count, places.arrangement, places.structure)
+        same = particles_of(
+            system.settings["particles"],
+            names,
+            places.count,
+            places.arrangement,
+            places.structure,
+            particles.molecules,
+        )
         if not np.array_equal(same.species, particles.species):
             raise settings.refuse(key, "holds other particles than start; give the same ones in the same order")
         return placing_of(table, places, particles, system.room, names, system.params, ()).start

@@ -17,7 +17,7 @@ from simkit.errors import UserError, listed
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, Quantities, combined
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.neighbor_list import Excluded, NeighborList, partners_of
 from simkit.molecular.neighbors.pair_sums import PairParameter, PairSums, PerParticle
 from simkit.molecular.potentials import PairPotential, lennard_jones, per_pair, switched
 from simkit.molecular.spaces import Cell, Space
@@ -44,6 +44,8 @@ class PairInteraction:
         method: ``"all_pairs"``, ``"neighbor_list"`` or ``"auto"``.
         skin: of the list beyond the cut-off, in units of the cut-off.
         capacity: neighbors per particle that the list can hold, or ``None``.
+        excluded: pairs of particles of one cell that do not interact, (K, 2), or ``None``.
+        images: cells of a block along each axis, or ``None``.
     """
 
     potential: PairPotential
@@ -53,6 +55,8 @@ class PairInteraction:
     method: Method
     skin: float
     capacity: int | None
+    excluded: np.ndarray | None = None
+    images: tuple[int, ...] | None = None
 
     def prepare(self, position: jax.Array, cell: Cell, params: Params) -> NeighborList | tuple[()]:
         """Return the neighbor list, or an empty tuple if all pairs are summed."""
@@ -60,14 +64,16 @@ class PairInteraction:
         if not self.uses_list(position):
             return ()
         capacity = self.capacity or USUAL_NEIGHBORS[position.shape[1]]
-        return neighbor_list.build(position, cell, self.reach_of(params, position, cell), capacity)
+        reach = self.reach_of(params, position, cell)
+        return neighbor_list.build(position, cell, reach, capacity, self.excluded_pairs(position, cell))
 
     def refresh(self, neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
         """Return the neighbors at new positions."""
         if not isinstance(neighbors, NeighborList):
             return neighbors
         reach = self.reach_of(params, position, cell)
-        return neighbor_list.refresh(neighbors, position, cell, self.cutoff_of(params, position), reach)
+        cutoff, excluded = self.cutoff_of(params, position), self.excluded_pairs(position, cell)
+        return neighbor_list.refresh(neighbors, position, cell, cutoff, reach, excluded)
 
     def energy(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the energy."""
@@ -128,6 +134,36 @@ class PairInteraction:
         # Rounding finds the nearest image in a cell of any shape only up to half its smallest width.
         return jnp.minimum(reach, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
 
+    def excluded_pairs(self, position: jax.Array, cell: Cell) -> Excluded | None:
+        """Return the pairs that do not interact, of all particles; ``None`` for none.
+
+        Raises:
+            UserError: if one of them names no particle.
+        """
+        if self.excluded is None:
+            return None
+        count = len(position) // math.prod(self.images or ())
+        if self.excluded.max() >= count:
+            raise UserError(f"excluded names particle {self.excluded.max()}, and there are {count}, from 0")
+        within = None if self.images is None else self._one_cell(cell, position.shape[1]).widths.min() / 2
+        return Excluded(jnp.asarray(partners_of(self.excluded, count)), within)
+
+    def _one_cell(self, cell: Cell, dimension: int) -> Space:
+        """Return the space of one cell of a block."""
+        assert cell is not None  # a block is periodic
+        repeats = np.asarray(self.images)
+        return spaces.of_cell(
+            cell / jnp.asarray(repeats if cell.ndim == 1 else repeats[:, None], cell.dtype), dimension
+        )
+
+    def _are_bonded_nearest(self, position: jax.Array, cell: Cell) -> jax.Array:
+        """Return whether the nearest images of all excluded pairs are closer than half of one cell of a block."""
+        assert self.excluded is not None  # asked for only where there are some
+        space = self._one_cell(cell, position.shape[1])
+        first, second = (position[jnp.asarray(atoms)] for atoms in self.excluded.T)
+        squared = jnp.sum(spaces.displacement(space, first, second) ** 2, axis=1)
+        return (squared < (space.widths.min() / 2) ** 2).all()
+
     def checked_space(self, position: jax.Array, cell: Cell, params: Params) -> Space:
         """Return the space of a cell.
 
@@ -182,11 +218,13 @@ class PairInteraction:
             results = pair_sums.sums_of(names, sums, position, cell, neighbors)
             is_valid = is_valid & ~neighbors.overflowed
         else:
-            apart = pairs.all_pairs(position, space, limit)
+            apart = pairs.all_pairs(position, space, limit, self.excluded_pairs(position, cell))
             results = [
                 OVER_ALL_PAIRS[name](apart, self.potential, **_of_all_pairs(values, self.species)) for name in names
             ]
         results = [-each / volume if name == "stress" else each for name, each in zip(names, results, strict=True)]
+        if self.excluded is not None and self.images is not None:
+            is_valid = is_valid & self._are_bonded_nearest(position, cell)
         # NaN instead of a wrong value.
         return tuple(jnp.where(is_valid, each, jnp.nan) for each in results)
 
@@ -205,6 +243,8 @@ def pair_interaction(
     method: Method = "auto",
     skin: float = 0.1,
     capacity: int | None = None,
+    excluded: Sequence[Sequence[int]] | np.ndarray = (),
+    images: tuple[int, ...] | None = None,
 ) -> Interaction:
     """Return the interaction ``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off.
 
@@ -223,6 +263,11 @@ def pair_interaction(
             0.1 to 0.2 for liquids.
         capacity: neighbors per particle that the list can hold; ``None`` for a capacity that suffices for a liquid.
             Runs enlarge it when needed.
+        excluded: pairs of particles that do not interact, (K, 2), such as those of
+            `simkit.molecular.bonded.Topology.pairs_within`.
+        images: numbers of equal cells along each axis, if positions are those of their particles, cell by cell;
+            ``excluded`` names those of the first. Of each pair the image closer than half the smallest width of one
+            cell is excluded; NaN if there is none. ``None`` for one cell.
 
     Raises:
         UserError: if an argument is out of its range; when it is used, also if a cut-off that is known while compiling
@@ -237,6 +282,9 @@ def pair_interaction(
     is_positive = not isinstance(cutoff, int | float) or cutoff > 0
     if not is_positive or (cutoff is None and method == "neighbor_list"):
         raise UserError(f"cutoff = {cutoff}; give a positive length, or None with method = 'all_pairs'")
+    bonded = np.asarray(excluded, np.int32).reshape(-1, 2)
+    if bonded.size and (bonded.min() < 0 or (bonded[:, 0] == bonded[:, 1]).any()):
+        raise UserError("excluded has a pair that is none; give the indices of two particles, from 0")
     return PairInteraction(
         potential=potential,
         cutoff=cutoff,
@@ -245,6 +293,8 @@ def pair_interaction(
         method=method,
         skin=skin,
         capacity=capacity,
+        excluded=bonded if len(bonded) else None,
+        images=images,
     ).interaction()
 
 

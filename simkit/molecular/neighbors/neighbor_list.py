@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.formulation import by_device, precise_product
@@ -78,7 +79,54 @@ class NeighborList(Buffer):
         return self.resized(min(capacity, max(self.index.shape[-1], self.capacity + 1)))
 
 
-def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
+class Excluded(NamedTuple):
+    """Pairs of particles that do not interact, since they are bonded.
+
+    Attributes:
+        partners: of each particle of one cell, int32, (n, E); -1 in unused entries. Of more than n particles, those of
+            a block of equal cells one after the other, particle i is an image of particle i mod n.
+        within: length: images of a pair that are further apart are no bonded ones; ``None`` in one cell.
+    """
+
+    partners: jax.Array
+    within: jax.Array | None
+
+    def are(self, first: jax.Array, second: jax.Array, squared: Any) -> jax.Array:
+        """Return which pairs are excluded.
+
+        Args:
+            first: index of one particle, int32.
+            second: index of the other, int32.
+            squared: squared distances, for images; ``None`` in one cell.
+        """
+        count = len(self.partners)
+        first, second = (each if self.within is None else each % count for each in (first, second))
+        partners = jnp.unstack(self.partners, axis=1)
+        is_excluded = functools.reduce(
+            jnp.logical_or, (each.at[first].get(mode="promise_in_bounds") == second for each in partners)
+        )
+        return is_excluded if self.within is None else is_excluded & (squared < self.within * self.within)
+
+
+def partners_of(excluded: np.ndarray, count: int) -> np.ndarray:
+    """Return the partners of each of n particles, int32, (n, E), -1 in unused entries.
+
+    Args:
+        excluded: pairs of particles, (K, 2).
+        count: number of particles, n.
+    """
+    first, second = np.concatenate([excluded, excluded[:, ::-1]]).T
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    numbers = np.bincount(first, minlength=count)
+    table = np.full((count, numbers.max(initial=0)), -1, np.int32)
+    table[first, np.arange(len(first)) - np.repeat(np.cumsum(numbers) - numbers, numbers)] = second
+    return table
+
+
+def build(
+    position: jax.Array, cell: Cell, reach: jax.Array, capacity: int, excluded: Excluded | None = None
+) -> NeighborList:
     """List the neighbors of every particle.
 
     Args:
@@ -86,12 +134,20 @@ def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> N
         cell: as for `simkit.molecular.spaces.of_cell`.
         reach: scalar, length: cut-off and skin.
         capacity: K, number of neighbors per particle that the list can hold.
+        excluded: pairs that are left out; ``None`` for none. Their entries are unused, and count as needed.
     """
-    position, cell, reach = jax.lax.stop_gradient((position, cell, reach))
-    return _build(position, cell, jnp.asarray(reach, position.dtype), capacity)
+    position, cell, reach, excluded = jax.lax.stop_gradient((position, cell, reach, excluded))
+    return _build(position, cell, jnp.asarray(reach, position.dtype), excluded, capacity)
 
 
-def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, reach: jax.Array) -> Any:
+def refresh(
+    neighbors: NeighborList,
+    position: jax.Array,
+    cell: Cell,
+    cutoff: jax.Array,
+    reach: jax.Array,
+    excluded: Excluded | None = None,
+) -> Any:
     """Return a list of every pair within the cut-off at these positions, rebuilt only if the old one is stale.
 
     A pair that is not listed was at least ``reach`` apart. Since then the cell was deformed by F, and no particle has
@@ -106,10 +162,12 @@ def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: ja
         cell: as for `build`.
         cutoff: scalar, length.
         reach: scalar, length; of a rebuilt list.
+        excluded: as for `build`.
     """
-    arguments = jax.lax.stop_gradient((neighbors, position, cell, cutoff, reach))
-    neighbors, position, cell, cutoff, reach = arguments
-    return _refresh(neighbors, position, cell, jnp.asarray(cutoff, position.dtype), jnp.asarray(reach, position.dtype))
+    arguments = jax.lax.stop_gradient((neighbors, position, cell, cutoff, reach, excluded))
+    neighbors, position, cell, cutoff, reach, excluded = arguments
+    kind = position.dtype
+    return _refresh(neighbors, position, cell, jnp.asarray(cutoff, kind), jnp.asarray(reach, kind), excluded)
 
 
 def to_slots(neighbors: NeighborList, array: jax.Array) -> jax.Array:
@@ -132,7 +190,7 @@ def to_particles(neighbors: NeighborList, array: jax.Array) -> jax.Array:
     return array.at[neighbors.slot].get(mode="promise_in_bounds", unique_indices=True)
 
 
-def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, _: jax.Array) -> jax.Array:
+def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, *_: Any) -> jax.Array:
     dimension = position.shape[-1]
     reference, shrinkage = neighbors.reference, 1.0
     if cell is not None and neighbors.reference_cell is not None:
@@ -147,8 +205,10 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
     return ~(2 * furthest < shrinkage * neighbors.reach - cutoff)
 
 
-def _rebuilt(neighbors: NeighborList, position: jax.Array, cell: Cell, _: jax.Array, reach: jax.Array) -> NeighborList:
-    fresh = _build(position, cell, reach, neighbors.index.shape[-2])
+def _rebuilt(
+    neighbors: NeighborList, position: jax.Array, cell: Cell, _: jax.Array, reach: jax.Array, excluded: Excluded | None
+) -> NeighborList:
+    fresh = _build(position, cell, reach, excluded, neighbors.index.shape[-2])
     return dataclasses.replace(fresh, needed=jnp.maximum(fresh.needed, neighbors.needed), builds=neighbors.builds + 1)
 
 
@@ -194,7 +254,7 @@ def _all_batched(axis_size: int, in_batched: Any, arguments: Any) -> Any:
 
 
 @functools.partial(kernel, static="capacity")
-def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
+def _build(position: jax.Array, cell: Cell, reach: jax.Array, excluded: Excluded | None, capacity: int) -> NeighborList:
     count, dimension = position.shape
     columns = tuple(position[:, axis] for axis in range(dimension))
     cells = cell_list(columns, spaces.of_cell(cell, dimension), reach)
@@ -208,6 +268,13 @@ def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> 
         accelerator=functools.partial(_columns_at_once, capacity=capacity),
     )
     slots = jnp.arange(count, dtype=jnp.int32)
+    if excluded is not None:
+        squared = None
+        if excluded.within is not None:
+            others = (x - x.at[index].get(mode="promise_in_bounds") for x in sorted_columns)
+            squared = sum(d * d for d in spaces.of_cell(cell, dimension).separation(tuple(others)))
+        other = cells.order.at[index].get(mode="promise_in_bounds")
+        index = jnp.where(excluded.are(cells.order, other, squared), slots, index)
     return NeighborList(
         index=index,
         order=cells.order,

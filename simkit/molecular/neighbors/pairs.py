@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.neighbor_list import Excluded, NeighborList
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import Components, Space
 
@@ -30,19 +30,22 @@ class Pairs(NamedTuple):
     partner: jax.Array
 
 
-def all_pairs(position: jax.Array, space: Space, cutoff: jax.Array | None = None) -> Pairs:
+def all_pairs(
+    position: jax.Array, space: Space, cutoff: jax.Array | None = None, excluded: Excluded | None = None
+) -> Pairs:
     """List every particle as a candidate partner of every other.
 
     Args:
         position: length, (N, d).
         space: the geometry.
         cutoff: scalar, length; partners further away are no pair. ``None`` for no cut-off.
+        excluded: pairs that are none; ``None`` for none of them.
 
     Returns:
         Pairs with K = N. Derivatives are finite even if particles coincide.
     """
     partner = jnp.broadcast_to(jnp.arange(len(position), dtype=jnp.int32), (len(position),) * 2)
-    return _pairs(tuple(x[:, None] - x[None, :] for x in _columns(position)), partner, space, cutoff)
+    return _pairs(tuple(x[:, None] - x[None, :] for x in _columns(position)), partner, space, cutoff, excluded)
 
 
 def listed_pairs(position: jax.Array, space: Space, neighbors: NeighborList, cutoff: jax.Array | None = None) -> Pairs:
@@ -67,10 +70,19 @@ def _columns(position: jax.Array) -> Components:
     return tuple(position[:, axis] for axis in range(position.shape[1]))
 
 
-def _pairs(difference: Components, partner: jax.Array, space: Space, cutoff: jax.Array | None) -> Pairs:
+def _pairs(
+    difference: Components,
+    partner: jax.Array,
+    space: Space,
+    cutoff: jax.Array | None,
+    excluded: Excluded | None = None,
+) -> Pairs:
     separation = space.separation(difference)
     squared = sum(component * component for component in separation)
-    is_pair = partner != jnp.arange(len(partner), dtype=partner.dtype)[:, None]
+    own = jnp.arange(len(partner), dtype=partner.dtype)[:, None]
+    is_pair = partner != own
+    if excluded is not None:
+        is_pair = is_pair & ~excluded.are(own, partner, squared)
     # The square root has no derivative at zero, so zero is replaced in its argument and restored in its value. Pairs of
     # a particle with itself are masked by index, since fused multiply-add may give them a distance of a rounding.
     if cutoff is not None:

@@ -1,0 +1,205 @@
+"""Molecules of a system: their atoms, topology, and the pairs that do not interact because they are bonded."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from simkit.core.settings import Settings
+from simkit.errors import UserError, nearest
+from simkit.molecular.bonded.topology import SIZES, Topology, checked_members, molecule
+from simkit.molecular.structures.extended_xyz import parse_extended_xyz
+
+
+@dataclasses.dataclass(frozen=True)
+class MoleculeKind:
+    """Molecules of one kind, whose particles follow each other.
+
+    Attributes:
+        settings: its settings.
+        species: index of the species of each atom of one molecule, int32, (n,).
+        topology: of one molecule.
+        count: number of molecules.
+        first: index of the first particle of the first of them.
+        shape: coordinates of the atoms of one molecule, (n, d); ``None`` where there are none.
+    """
+
+    settings: Settings
+    species: np.ndarray
+    topology: Topology
+    count: int
+    first: int
+    shape: np.ndarray | None
+
+    @property
+    def size(self) -> int:
+        """Number of atoms of one molecule, n."""
+        return len(self.species)
+
+    @property
+    def particles(self) -> np.ndarray:
+        """Indices of its particles, (count, n)."""
+        return self.first + np.arange(self.count * self.size).reshape(self.count, self.size)
+
+    def repeated(self, members: np.ndarray) -> np.ndarray:
+        """Return the particles of terms of all its molecules, (count K, m), from the atoms of those of one, (K, m)."""
+        starts = self.first + self.size * np.arange(self.count)
+        return (members[None] + starts[:, None, None]).reshape(-1, members.shape[1])
+
+    def members(self, kind: str, table: Settings) -> np.ndarray:
+        """Return the atoms of each term of a table, (K, m).
+
+        Args:
+            kind: ``"bonds"``, ``"angles"``, ``"dihedrals"`` or ``"impropers"``.
+            table: one entry of that key.
+
+        Raises:
+            UserError: if an atom does not exist, occurs twice, or there are no terms.
+        """
+        members = _members(kind, table, self.size) if kind in ("bonds", "impropers") else table["members"]
+        if isinstance(members, str):
+            members = getattr(self.topology, kind)
+        members = checked_members(members, kind, self.size, table.path("members"))
+        if not len(members):
+            raise table.refuse("members", f"gives no {kind}; leave the table out")
+        return members
+
+    def tree(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bond by which each atom but the first of a part hangs on those before it.
+
+        Returns:
+            Parent of each atom, (n,), itself for an atom that hangs on none; and the (n, n) matrix of 0 and 1 whose row
+            is the path of an atom: the atoms whose bonds to their parents lead to it.
+        """
+        parent, partners = np.arange(self.size), [[] for _ in range(self.size)]
+        for one, other in self.topology.bonds.tolist():
+            partners[one].append(other)
+            partners[other].append(one)
+        path, is_reached = np.zeros((self.size, self.size)), np.zeros(self.size, bool)
+        for root in range(self.size):
+            waiting = [] if is_reached[root] else [root]
+            is_reached[root] = True
+            while waiting:
+                atom = waiting.pop(0)
+                for other in partners[atom]:
+                    if not is_reached[other]:
+                        is_reached[other], parent[other] = True, atom
+                        path[other] = path[atom]
+                        path[other, other] = 1
+                        waiting.append(other)
+        return parent, path
+
+
+@dataclasses.dataclass(frozen=True)
+class Molecules:
+    """All molecules of a system, whose particles come before single ones.
+
+    Attributes:
+        kinds: kinds of molecules in the order of the file.
+    """
+
+    kinds: tuple[MoleculeKind, ...]
+
+    @property
+    def species(self) -> np.ndarray:
+        """Index of the species of each particle of the molecules, int32."""
+        return np.concatenate([np.zeros(0, np.int32), *(np.tile(kind.species, kind.count) for kind in self.kinds)])
+
+    @property
+    def count(self) -> int:
+        """Number of molecules."""
+        return sum(kind.count for kind in self.kinds)
+
+    @property
+    def index(self) -> np.ndarray:
+        """Index of the molecule of each particle of the molecules."""
+        sizes = np.repeat([kind.size for kind in self.kinds], [kind.count for kind in self.kinds])
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @property
+    def bonds(self) -> np.ndarray:
+        """Pairs of bonded particles, (K, 2)."""
+        return self._pairs([kind.topology.bonds for kind in self.kinds])
+
+    @property
+    def excluded(self) -> np.ndarray:
+        """Pairs of particles that do not interact, (K, 2) with the lower index first."""
+        return self._pairs([kind.topology.pairs_within(kind.settings["exclude"]) for kind in self.kinds])
+
+    @property
+    def one_four(self) -> np.ndarray:
+        """Pairs of particles three bonds apart, (K, 2) with the lower index first."""
+        return self._pairs([kind.topology.pairs_at(3) for kind in self.kinds])
+
+    def _pairs(self, of_kinds: list[np.ndarray]) -> np.ndarray:
+        rows = [kind.repeated(pairs) for kind, pairs in zip(self.kinds, of_kinds, strict=True)]
+        return np.concatenate([np.zeros((0, 2), int), *rows])
+
+
+def molecules_of(table: Mapping[str, Settings], species: tuple[str, ...]) -> Molecules:
+    """Return the molecules that settings describe.
+
+    Args:
+        table: settings of each kind of molecules.
+        species: names of the species.
+
+    Raises:
+        UserError: if a species is unknown, or bonds or coordinates do not fit the atoms; names the key.
+    """
+    kinds: list[MoleculeKind] = []
+    first = 0
+    for settings in table.values():
+        atoms = settings["atoms"]
+        names = [name for name, many in atoms.items() for _ in range(many)] if isinstance(atoms, dict) else list(atoms)
+        for name in names:
+            if name not in species:
+                raise UserError(f"{settings.path('atoms')}: {name[:64]!r} is no species", nearest(name, species))
+        if not names:
+            raise settings.refuse("atoms", "names no atom; name at least one species")
+        bonds = [_members("bonds", each, len(names)) for each in settings["bonds"]]
+        for index, each in enumerate(bonds):
+            checked_members(each, "bonds", len(names), settings["bonds"][index].path("members"))
+        every = np.concatenate([np.zeros((0, 2), int), *map(np.asarray, bonds)])
+        checked_members(every, "bonds", len(names), settings.path("bonds"))
+        indices = np.array([species.index(name) for name in names], np.int32)
+        topology = molecule(len(names), every)
+        kind = MoleculeKind(settings, indices, topology, settings["count"], first, _shape(settings, tuple(names)))
+        kinds.append(kind)
+        first += kind.count * kind.size
+    return Molecules(tuple(kinds))
+
+
+def _members(kind: str, table: Settings, size: int) -> np.ndarray:
+    """Return bonds or impropers as they are written, bonds perhaps as those of a chain."""
+    if table["members"] == "chain":
+        atoms = np.arange(size)
+        return np.stack([atoms[:-1], atoms[1:]], axis=1)
+    return checked_members(table["members"], kind, size, table.path("members")).reshape(-1, SIZES[kind])
+
+
+def _shape(settings: Settings, names: tuple[str, ...]) -> np.ndarray | None:
+    """Return the coordinates of one molecule, (n, d); ``None`` where there are none."""
+    key = "structure" if settings["structure"] is not None else "coordinates"
+    if settings[key] is None:
+        return None
+    if key == "structure":
+        frame = parse_extended_xyz(settings[key], settings.path(key))[-1]
+        position = np.asarray(frame.position, float)
+        if frame.symbols != names:
+            problem = f"has the atoms {' '.join(frame.symbols)[:60]}, and the molecule {' '.join(names)[:60]}"
+            raise settings.refuse(key, f"{problem}; make them the same, in one order")
+        return position
+    rows = settings[key]
+    if len(rows) != len(names) or len({len(row) for row in rows}) > 1:
+        problem = f"has {len(rows)} places for {len(names)} atoms"
+        raise settings.refuse(key, f"{problem}; give one of [x, y] or [x, y, z] for each")
+    return np.array(rows, float)
+
+
+def angle_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
+    """Return the names of the angles of which energies by expression take, such as ``theta``."""
+    tables = {
+        "theta": [term for each in table.values() for term in each["angles"]],
+        "phi": [term for each in table.values() for key in ("dihedrals", "impropers") for term in each[key]],
+    }
+    return tuple(name for name, terms in tables.items() if any(each["potential"] == "energy" for each in terms))

@@ -1,0 +1,289 @@
+"""Molecules as data: bonded energies, exclusions and 1-4 pairs, places at random, and what is refused."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from simkit.core.settings import read
+from simkit.core.simulation import as_arrays
+from simkit.errors import UserError
+from simkit.molecular import system
+from simkit.molecular.description.composition import composition
+from simkit.molecular.description.settings import SETTINGS
+from tests.tables import every
+
+# Two molecules of five atoms, a ring of three with a tail, one across a face of the cell, and a single atom.
+PLACES = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.4, 0.9, 0.2], [1.8, 0.4, 0.7], [2.6, -0.3, 0.4]])
+BONDS = [[0, 1], [1, 2], [2, 0], [1, 3], [3, 4]]
+SIDE = 5.6
+ATOMS = np.concatenate([PLACES + 0.3, PLACES @ [[0, 1, 0], [0, 0, 1], [1, 0, 0]] + [2.6, 2.2, 1.9], [[1.0, 2.9, 3.1]]])
+VALUES = {"k": 3.0, "b": 0.9, "k_tail": 5.0, "bend": 2.0, "theta_0": 1.2, "c1": 0.4, "c3": -0.3, "twist": 0.7}
+
+
+def terms(written):
+    """Return the terms of the molecule by name, or as expressions."""
+    if written == "named":
+        return {
+            "bonds": [
+                {"potential": "harmonic", "members": BONDS[:3], "values": {"stiffness": "k", "length": "b"}},
+                {"potential": "harmonic", "members": BONDS[3:], "values": {"stiffness": "k_tail", "length": 1.1}},
+            ],
+            "angles": [{"potential": "harmonic", "values": {"stiffness": "bend", "angle": "theta_0"}}],
+            "dihedrals": [{"potential": "ryckaert_bellemans", "values": {"c1": "c1", "c3": "c3"}}],
+            "impropers": [{"potential": "harmonic", "members": [[1, 0, 2, 3]], "values": {"stiffness": "twist"}}],
+        }
+    ryckaert_bellemans = "c1*cos(phi - pi) + c3*cos(phi - pi)**3"
+    return {
+        "bonds": [
+            {"energy": "k/2*(r - b)**2", "members": BONDS[:3]},
+            {"energy": "w/2*(r - 1.1)**2", "members": BONDS[3:], "values": {"w": "k_tail"}},
+        ],
+        "angles": [{"energy": "bend/2*(theta - theta_0)**2"}],
+        "dihedrals": [{"energy": ryckaert_bellemans}],
+        "impropers": [{"energy": "twist/2*phi**2", "members": [[1, 0, 2, 3]]}],
+    }
+
+
+def made(written="named", images=None, exclude="angles", one_four=0.5, side=SIDE, **settings):
+    pairs = {"potential": "lennard_jones", "values": {"epsilon": 1, "sigma": 0.8}, "cutoff": 1.8, "ending": "truncate"}
+    return dict(
+        particles={"A": {}, "B": {"count": 1}},
+        molecules={"tailed": {"atoms": {"A": 5}, "count": 2, "exclude": exclude, **terms(written)}},
+        interactions=[pairs | ({} if one_four is None else {"one_four": one_four})],
+        start={"positions": (ATOMS % side).tolist()},
+        cell={"lengths": [side] * 3} | ({} if images is None else {"images": images}),
+        **settings,
+    )
+
+
+def energy_of(keys):
+    """Return the energy of the start; no tasks are compiled."""
+    made, params = composition(read(keys, SETTINGS), VALUES), as_arrays(VALUES)
+    at = made.placing.standing(params), made.room.cell(params), params
+    return jax.jit(lambda *at: made.interaction.energy(*at, made.interaction.prepare(*at)))(*at)
+
+
+def test_a_molecule_as_large_as_half_the_cell_makes_the_energy_nan():
+    """Its ends are three bonds apart, and another image of the one is nearer to the other."""
+    for side, is_undefined in ((4.2, True), (SIDE, False)):
+        assert np.isnan(energy_of(made(side=side))) == is_undefined
+
+
+def angle(u, v):
+    return np.arctan2(np.linalg.norm(np.cross(u, v)), u @ v)
+
+
+def dihedral(p):
+    first, second, third = np.diff(p, axis=0)
+    normal, other = np.cross(first, second), np.cross(second, third)
+    return np.arctan2(np.linalg.norm(second) * first @ other, normal @ other)
+
+
+def by_hand(weight=0.5, furthest=2):
+    """Return the energy: bonded terms, and Lennard-Jones pairs of all images but for those of bonded atoms."""
+    v, total = VALUES, 0.0
+    near = {i: {j for bond in BONDS for j in bond if i in bond and j != i} for i in range(5)}
+    paths = np.full((5, 5), 99)
+    for i, j, k, m in itertools.product(range(5), repeat=4):
+        for length, path in ((0, (i,)), (1, (i, j)), (2, (i, j, k)), (3, (i, j, k, m))):
+            if all(b in near[a] for a, b in itertools.pairwise(path)):
+                paths[path[0], path[-1]] = min(length, paths[path[0], path[-1]])
+    for x in (ATOMS[:5], ATOMS[5:10]):
+        for index, (i, j) in enumerate(BONDS):
+            k, b = (v["k"], v["b"]) if index < 3 else (v["k_tail"], 1.1)
+            total += k / 2 * (np.linalg.norm(x[i] - x[j]) - b) ** 2
+        for j in range(5):
+            for i, k in itertools.combinations(sorted(near[j]), 2):
+                total += v["bend"] / 2 * (angle(x[i] - x[j], x[k] - x[j]) - v["theta_0"]) ** 2
+        for j, k in BONDS:
+            for i, m in itertools.product(near[j] - {k}, near[k] - {j}):
+                if i != m:
+                    cosine = -np.cos(dihedral(x[[i, j, k, m]]))
+                    total += v["c1"] * cosine + v["c3"] * cosine**3
+        total += v["twist"] / 2 * dihedral(x[[1, 0, 2, 3]]) ** 2
+    for (i, x), (j, y) in itertools.product(enumerate(ATOMS), repeat=2):
+        for shift in itertools.product((-1, 0, 1), repeat=3):
+            r = np.linalg.norm(x - y - SIDE * np.array(shift))
+            factor = 1.0
+            if i // 5 == j // 5 < 2 and not any(shift):
+                bonds = paths[i % 5, j % 5]
+                factor = 0.0 if bonds <= furthest else weight if bonds == 3 else 1.0
+            if 0 < r < 1.8:
+                total += factor / 2 * 4 * ((0.8 / r) ** 12 - (0.8 / r) ** 6)
+    return total
+
+
+def started(simulation, *names):
+    """Return diagnostics of the start."""
+
+    def start(params):
+        numbers = simulation.diagnose(simulation.init(params, jax.random.key(0)), params)
+        return [numbers[name] for name in names]
+
+    return jax.jit(start)(as_arrays(simulation.params))
+
+
+def test_the_energy_is_that_of_terms_and_pairs_that_are_not_excluded(x64):
+    expected = by_hand()
+    for options in ({}, {"written": "expressions"}, {"images": [1, 2, 1]}):
+        np.testing.assert_allclose(energy_of(made(**options)), expected, rtol=1e-12, err_msg=str(options))
+    for exclude, one_four, arguments in (
+        ("none", None, (1.0, 0)),
+        ("dihedrals", None, (0.0, 3)),
+        ("none", 2.0, (2.0, 0)),
+    ):
+        energy = energy_of(made(exclude=exclude, one_four=one_four))
+        np.testing.assert_allclose(energy, by_hand(*arguments), rtol=1e-12, err_msg=f"{exclude} {one_four}")
+
+
+WATER = [[0.0, 0.0, 0.0], [0.76, 0.59, 0.0], [-0.76, 0.59, 0.0]]
+
+
+def solution(**settings):
+    """Return rigid starts of water and flexible ones of chains in a periodic cell."""
+    return system(
+        particles={"O": {"diameter": 1.6}, "H": {"diameter": 0.8}, "C": {"diameter": 1.0, "count": 4}},
+        molecules={
+            "water": {
+                "atoms": ["O", "H", "H"],
+                "count": 12,
+                "coordinates": WATER,
+                "bonds": [
+                    {"potential": "harmonic", "members": [[0, 1], [0, 2]], "values": {"stiffness": 9, "length": 1}}
+                ],
+            },
+            "chain": {
+                "atoms": {"C": 6},
+                "count": 3,
+                "exclude": "none",
+                "bonds": [{"potential": "fene", "members": "chain", "values": {"stiffness": 30, "extent": 1.5}}],
+                "bond_length": 0.97,
+            },
+        },
+        interactions=[
+            {"potential": "weeks_chandler_andersen", "between": ["C_C"], "values": {"epsilon": 1, "sigma": 1}}
+        ],
+        cell={"density": "density"},
+        dimension=3,
+        start={"separation": 0.9},
+        relax={"force_tolerance": 1e-4},
+        parameters={"density": 0.25},
+        **settings,
+    )
+
+
+def test_molecules_are_placed_whole_and_apart_and_the_same_for_one_seed(x64):
+    simulation = solution()
+    start = jax.jit(lambda params, key: simulation.init(params, key).descent.position)
+    params = as_arrays(simulation.params)
+    first, again, other = (np.asarray(start(params, jax.random.key(seed))) for seed in (0, 0, 1))
+    assert np.array_equal(first, again) and np.abs(first - other).max() > 0.1
+    side = (58 / 0.25) ** (1 / 3)
+    diameter = np.array([1.6, 0.8, 0.8] * 12 + [1.0] * 22)
+    for x in (first, other):
+        water, chains = x[:36].reshape(12, 3, 3), x[36:54].reshape(3, 6, 3)
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            shape = np.linalg.norm(np.subtract(WATER[a], WATER[b]))
+            np.testing.assert_allclose(np.linalg.norm(water[:, a] - water[:, b], axis=1), shape, rtol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(np.diff(chains, axis=1), axis=2), 0.97, rtol=0.03)
+        apart = x[:, None] - x[None]
+        distance = np.linalg.norm(apart - side * np.round(apart / side), axis=-1)
+        molecule = np.concatenate([np.repeat(np.arange(12), 3), np.arange(12, 34)])  # beads of chains are apart, too
+        is_other = molecule[:, None] != molecule[None]
+        wanted = 0.9 * (diameter[:, None] + diameter[None]) / 2
+        assert (distance[is_other] > wanted[is_other] - 1e-9).all()
+    # In a larger cell molecules are further apart, and as large as before.
+    wide = np.asarray(start(as_arrays(simulation.with_params(density=0.125).params), jax.random.key(0)))
+    np.testing.assert_allclose(wide[1:3] - wide[0], first[1:3] - first[0], atol=1e-12)
+    np.testing.assert_allclose(wide[3] / first[3], 2 ** (1 / 3), rtol=1e-12)
+
+
+def test_molecules_of_a_structure_are_whole_in_cells_of_any_size(x64):
+    text = f'10\nLattice="{SIDE} 0 0 0 {SIDE} 0 0 0 {SIDE}" Properties=species:S:1:pos:R:3\n'
+    text += "\n".join(f"Ar {x} {y} {z}" for x, y, z in ATOMS[:10] % SIDE)
+    simulation = system(
+        particles={"Ar": {}},
+        molecules={"tailed": {"atoms": {"Ar": 5}, "count": 2, **terms("named")}},
+        start={"structure": text},
+        cell={"lengths": ["side"] * 3},
+        observed=["molecules"],
+        parameters=VALUES | {"side": 7.0},
+    )
+    numbers = started(simulation, "bond_length", "mean_square_end_to_end", "mean_square_gyration")
+    lengths = [np.linalg.norm(PLACES[i] - PLACES[j]) for i, j in BONDS]
+    ends = np.sum((PLACES[0] - PLACES[-1]) ** 2)
+    expected = np.sqrt(np.mean(np.square(lengths))), ends, np.mean(np.sum((PLACES - PLACES.mean(axis=0)) ** 2, axis=1))
+    np.testing.assert_allclose(numbers, expected, rtol=1e-12)
+
+
+def test_planar_molecules_are_turned_in_their_plane():
+    simulation = system(
+        particles={"A": {}},
+        molecules={"trimer": {"atoms": {"A": 3}, "count": 5, "coordinates": [[0, 0], [1, 0], [0, 0.7]]}},
+        interactions=[{"potential": "soft_sphere", "values": {"epsilon": 1, "sigma": 0.9}}],
+        cell={"density": 0.4},
+        dimension=2,
+        relax={"force_tolerance": 1e-5},
+        parameters={"unused": 1.0},
+    )
+    x = np.asarray(simulation.init(as_arrays(simulation.params), jax.random.key(0)).descent.position).reshape(5, 3, 2)
+    first, second = x[:, 1] - x[:, 0], x[:, 2] - x[:, 0]
+    area = first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]
+    np.testing.assert_allclose(area, 0.7, rtol=1e-5)  # no mirror images
+    assert np.ptp(np.arctan2(first[:, 1], first[:, 0])) > 0.5
+
+
+CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chain", "values": {"stiffness": 1}}]}
+
+
+@every(
+    ("molecule", "options", "message"),
+    [
+        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms: 'C' is no species"),
+        ({"atoms": []}, {}, "names no atom"),
+        (
+            {"bonds": [{"potential": "harmonic", "members": [[0, 4]]}]},
+            {},
+            r"bonds\[0\].members\[0\] = \[0, 4\] names no atom",
+        ),
+        ({"bonds": [{"potential": "fene", "members": "chain"}]}, {}, "values.extent is missing"),
+        ({"bonds": [{"energy": "k*x", "members": "chain"}]}, {}, "energy"),
+        ({"bonds": [{"energy": "k", "members": "chain"}]}, {}, "does not depend on the length r"),
+        ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not taken"),
+        ({"atoms": ["A"], "bonds": [], "angles": [{"energy": "k*theta"}]}, {}, "gives no angles"),
+        ({"coordinates": [[0, 0, 0]]}, {}, "1 places for 4 atoms"),
+        ({"coordinates": [[0, 0]] * 4}, {}, "2 dimensions, and the system 3"),
+        ({"structure": "1\n\nAr 0 0 0\n"}, {}, "has the atoms Ar, and the molecule A A A A"),
+        ({"coordinates": [[0, 0, 0]] * 4, "bond_length": 1}, {}, "has no effect beside coordinates"),
+        ({"bonds": [{"potential": "harmonic", "members": [[0, 1], [2, 3]]}]}, {}, "coordinates is missing"),
+        ({"dihedrals": [{"energy": "k*phi"}]}, {"dimension": 2, "cell": {"lengths": [9, 9]}}, "three dimensions"),
+        ({"angles": [{"energy": "k*theta"}]}, {"parameters": {"theta": 1.0, "k": 1.0}}, "'theta' has the name of"),
+        ({"count": 40}, {"start": {"lattice": "face_centered_cubic", "repeats": [1, 1, 40]}}, "lattice"),
+        ({}, {"start": {"positions": [[0, 0, 0]] * 3}}, "counts make 4 particles, and there are 3 places"),
+        ({}, {"observed": ["energy_of_particle"]}, "bonds"),
+        (
+            {"atoms": {"A": 2}},
+            {"interactions": [{"energy": "1/r", "cutoff": 2, "one_four": 0.5}]},
+            "no molecule has atoms",
+        ),
+    ],
+)
+def test_what_does_not_fit_a_molecule_is_refused(molecule, options, message):
+    usual = {"cell": {"lengths": [9, 9, 9]}, "parameters": {"k": 1.0, "length": 1.0, "stiffness": 1.0, "angle": 1.0}}
+    with pytest.raises(UserError, match=message):
+        system(particles={"A": {}}, molecules={"m": CHAIN | molecule}, **(usual | options))
+
+
+def test_a_bond_that_is_torn_at_the_start_is_named():
+    simulation = system(
+        particles={"A": {}},
+        molecules={"m": {"atoms": {"A": 3}, "bonds": [{"potential": "fene", "members": "chain"}]}},
+        start={"positions": [[0, 0, 0], [1, 0, 0], [2.6, 0, 0]]},
+        parameters={"stiffness": 30.0, "extent": 1.5},
+    )
+    with pytest.raises(
+        UserError, match=r"molecules.m.bonds\[0\]: has no finite energy .* particles 1, 2, .* 1.6 apart"
+    ):
+        simulation.check_values(simulation.params, jax.random.key(0))
