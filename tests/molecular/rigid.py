@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.molecular import constraints
+from simkit.molecular import constraints, spaces
 from simkit.molecular.interactions.interaction import user_energy
 from tests.molecular.dynamics.moving import floats
 
@@ -71,5 +71,38 @@ def cluster(dynamics, count=3, rigid=settled, **values):
         params=floats(**VALUES | values),
         mass=masses(count),
         constraints=rigid(count),
+        **options,
+    )
+
+
+# Nine dumbbells in a periodic square, some of them across its faces, and a single particle.
+RODS = constraints.rigid_bonds(np.arange(18).reshape(9, 2), "length")
+
+
+def _repulsion(position, cell, params):
+    molecule = np.append(np.repeat(np.arange(9), 2), 9)
+    first, second = np.nonzero(np.triu(molecule[:, None] != molecule[None]))
+    away = position[first] - position[second]
+    x, y = spaces.of_cell(cell, 2).nearest_image((away[:, 0], away[:, 1]))
+    return params["strength"] * jnp.sum(jnp.exp(-3 * jnp.sqrt(x**2 + y**2 + 0.01)))
+
+
+REPULSION = user_energy(_repulsion)
+
+
+def dumbbells(dynamics, dtype=float, **options):
+    """Return the dumbbells of `RODS`, which repel each other."""
+    random = np.random.default_rng(2)
+    centers, angle = random.uniform(0, 5, (9, 2)), random.uniform(0, 2 * np.pi, 9)
+    half = np.stack([np.cos(angle), np.sin(angle)], axis=1) / 2
+    ends = np.stack([centers - half, centers + half], axis=1).reshape(-1, 2)
+    places = np.concatenate([ends, [[2.5, 2.5]]]) % 5
+    given = floats(strength=30.0, length=1.0, time_step=0.005, mass=1.0, temperature=0.5, friction=1.0)
+    return dynamics(
+        REPULSION,
+        lambda params, key: jnp.asarray(places, dtype),
+        params={name: value.astype(dtype) for name, value in given.items()} | options.pop("params", {}),
+        cell=lambda params: jnp.full(2, 5.0, dtype),
+        constraints=RODS,
         **options,
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -9,18 +10,38 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
+from simkit.core.converge import converge
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import constraints, spaces
+from simkit.molecular import bonded, constraints
 from simkit.molecular.constraints.groups import Groups
-from simkit.molecular.dynamics import brownian, langevin, velocity_verlet
+from simkit.molecular.dynamics import (
+    brownian,
+    bussi,
+    langevin,
+    nose_hoover,
+    stochastic_cell_rescaling,
+    velocity_verlet,
+)
 from simkit.molecular.interactions.interaction import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.relaxation import relaxation
 from tests.molecular.dynamics.moving import floats
-from tests.molecular.rigid import VALUES, atoms_of, cluster, masses, newtonian, settled, water
+from tests.molecular.rigid import (
+    REPULSION,
+    RODS,
+    VALUES,
+    attraction,
+    cluster,
+    dumbbells,
+    masses,
+    newtonian,
+    settled,
+    water,
+)
+from tests.tables import every
 
 KEY = jax.random.key(5)
 FREE = user_energy(lambda position, cell, params: 0.0 * jnp.sum(position))
@@ -85,6 +106,9 @@ def test_motion_is_reversible(x64):
     np.testing.assert_allclose(back.velocity, -start.velocity, rtol=0, atol=1e-11)
 
 
+RIGID = constraints.rigid_bonds([[0, 1]], "length")
+
+
 def dumbbell(**options):
     """Return two particles of masses 1 and 3 at a rigid distance of 2 in a plane, which turn about each other."""
     velocity = np.array([[0.0, 1.5], [0.0, -0.5]])
@@ -94,8 +118,7 @@ def dumbbell(**options):
         params=floats(length=2.0, time_step=0.1, mass=1.0, gravity=1.0),
         mass=lambda params: params["mass"] * jnp.asarray([1.0, 3.0]),
         velocity=lambda params, key: jnp.asarray(velocity),
-        constraints=constraints.rigid_bonds([[0, 1]], "length"),
-        **options,
+        **{"constraints": RIGID, **options},
     )
 
 
@@ -124,12 +147,110 @@ def test_a_frozen_end_makes_a_pendulum(x64):
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_derivatives_of_a_run_equal_central_differences(x64, mode):
-    for rigid in (settled, newtonian) if mode == "forward" else (settled,):
-        simulation = cluster(langevin, count=2, rigid=rigid, friction=1.0)
-        names = ["leg", "base", "charge", "mass", "temperature", "friction", "time_step"]
-        found = gradient.check_gradient(
-            Objective(simulation, "potential_energy", steps=40), simulation.params, KEY, names, mode=mode
-        )
-        for name in names:
-            assert abs(found.derivative[name]) > 1e-4, name
-            assert found.relative_difference[name] < 1e-6, (name, mode)
+    simulation = cluster(velocity_verlet, count=2)
+    names = ["leg", "base", "charge"]
+    found = gradient.check_gradient(
+        Objective(simulation, "potential_energy", steps=40), simulation.params, KEY, names, mode=mode
+    )
+    for name in names:
+        assert abs(found.derivative[name]) > 1e-4, name
+        assert found.relative_difference[name] < 1e-6, (name, mode)
+
+
+def test_the_pressure_is_that_of_a_strain_of_the_centers_of_molecules(x64):
+    simulation = dumbbells(velocity_verlet)
+    state = simulation.init(simulation.params, KEY)
+    measured = simulation.diagnose(state, simulation.params)
+    groups = Groups.of(RODS, jnp.ones(19), None)
+
+    def potential(factor):
+        position = groups.carried(state.position, factor * groups.centers(state.position))
+        return REPULSION.energy(position, jnp.full(2, 5.0 * factor), simulation.params, ())
+
+    slope = (potential(1 + 1e-5) - potential(1 - 1e-5)) / 2e-5
+    expected = 10 * measured["temperature"] / 25.0 - slope / (2 * 25.0)
+    np.testing.assert_allclose(measured["pressure"], expected, rtol=1e-8)
+    assert float(state.freedom.count) == 2 * 19 - 9 - 2
+
+
+def test_every_bath_keeps_bonds_across_the_faces_of_a_cell_that_moves():
+    barostat = stochastic_cell_rescaling(isotropic=False)
+    more = floats(pressure=1.0, compressibility=0.1, barostat_time=1.0, thermostat_time=0.5)
+    for dynamics in (langevin, nose_hoover, bussi):
+        simulation = dumbbells(dynamics, "float32", params=more, barostat=barostat)
+        states = jax.vmap(simulation.init, (None, 0))(simulation.params, jax.random.split(KEY, 2))
+        advance = jax.jit(jax.vmap(segment(simulation, 50), (0, None)))
+        end = advance(states, simulation.params)
+        assert (np.abs(end.cell - 5.0) > 1e-3).all()
+        assert float(end.bond_error.max()) < 1e-5
+        assert (jax.vmap(simulation.status, (0, None))(end, simulation.params) == Status.OK).all()
+
+
+def resting(rigid=settled):
+    """Return two rigid water molecules that relax, and measure the distance of their oxygen atoms."""
+    return relaxation(
+        constraints.projected(attraction(2), rigid(2), lambda params: 20.0),
+        lambda params, key: jnp.asarray(water(2)),
+        params=floats(leg=1.0, base=1.633, charge=0.8),
+        scale=lambda params: Scale(1.0, 20.0),
+        measure=lambda position, cell, params: {"distance": jnp.linalg.norm(position[0] - position[3])},
+    )
+
+
+def test_a_relaxed_structure_keeps_lengths_and_has_the_derivative_of_the_constrained_minimum(x64):
+    simulation = resting()
+    relaxed = jax.jit(converge(simulation, 500))(simulation.init(simulation.params, KEY), simulation.params)
+    assert int(relaxed.status) == Status.CONVERGED
+    assert float(settled(2).error(relaxed.state.descent.position, simulation.params)) < 1e-9
+    names = ["leg", "base", "charge"]
+    found = gradient.check_gradient(Objective(simulation, "distance", steps=500), simulation.params, KEY, names)
+    for name in names:
+        assert abs(found.derivative[name]) > 1e-3, name
+        assert found.relative_difference[name] < 1e-6, name
+
+
+def test_bonds_that_do_not_reach_their_length_end_the_run(x64):
+    rods = constraints.rigid_bonds([[0, 1]], "length", iterations=1)
+    simulation = dumbbell(constraints=rods)
+    params = {**simulation.params, "time_step": jnp.asarray(0.8)}
+    state = jax.jit(simulation.step)(simulation.init(params, KEY), params)
+    assert int(simulation.status(state, params)) == Status.JOINTS_APART
+
+
+def test_a_chain_of_many_rigid_bonds_is_one_system(x64):
+    chain = constraints.rigid_bonds(bonded.chain(30).bonds, "length")
+    old = jnp.asarray(np.cumsum(np.random.default_rng(1).choice([-1.0, 1.0], (30, 3)), axis=0)) / np.sqrt(3)
+    moved = old + 0.05 * jax.random.normal(KEY, old.shape)
+    params = floats(length=1.0)
+    held = moved + chain.shift(moved, old, jnp.ones(30), params)
+    assert float(chain.error(held, params)) < 1e-13
+    velocity = chain.tangent(moved, held, jnp.ones(30))
+    rates = jnp.sum(jnp.diff(held, axis=0) * jnp.diff(velocity, axis=0), axis=1)
+    np.testing.assert_allclose(rates, 0, atol=1e-13)
+
+
+@every(
+    ("make", "message"),
+    [
+        (lambda: constraints.rigid_bonds([[0, 1], [1, 0]], "length"), "a pair twice"),
+        (lambda: constraints.rigid_bonds([[0, 0]], "length"), "two different particles"),
+        (lambda: constraints.rigid_bonds(bonded.chain(70).bonds, "length"), "69 rigid bonds are coupled, more than 64"),
+        (lambda: constraints.rigid_bonds([[0, 1]], "length", kinds=[0, 1]), "kinds has 2 entries"),
+        (lambda: constraints.rigid_water([[0, 1, 1]], ("leg", "base")), "an atom twice"),
+        (lambda: constraints.combined(settled(1), constraints.rigid_bonds([[2, 3]], "length")), "particle 2 is in two"),
+        (lambda: constraints.rigid_bonds([[0, 4]], "length").check(4, 3), "name particle 4, and there are 4 particles"),
+        (lambda: settled(1).check(3, 2), "needs three dimensions and no frozen atom"),
+        (lambda: settled(1).check(3, 3, np.array([True, False, False])), "needs three dimensions and no frozen atom"),
+        (lambda: RODS.check(19, 2, np.arange(19) < 2), r"the rigid bond \[0, 1\] joins two frozen particles"),
+        (
+            lambda: constraints.rigid_bonds(
+                bonded.molecule(4, list(itertools.combinations(range(4), 2))).bonds, "a"
+            ).check(4, 2),
+            "have 6 rigid bonds, more than keep them rigid",
+        ),
+        (lambda: dumbbells(brownian), "this method does not keep rigid bonds"),
+    ],
+)
+def test_what_rigid_bonds_cannot_be_is_refused_in_one_line(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
