@@ -1,5 +1,7 @@
 """Rigid molecules for the tests of constraints."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -59,7 +61,7 @@ def attraction(count):
         electric = params["charge"] ** 2 * jnp.asarray(product, position.dtype) / jnp.sqrt(squared + 0.5)
         return jnp.sum(electric) + jnp.sum(jnp.where(heavy, 20 * squared**-6.0, 0))
 
-    return user_energy(energy)
+    return dataclasses.replace(user_energy(energy), is_translation_invariant=True)
 
 
 def cluster(dynamics, count=3, rigid=settled, **values):
@@ -87,7 +89,7 @@ def _repulsion(position, cell, params):
     return params["strength"] * jnp.sum(jnp.exp(-3 * jnp.sqrt(x**2 + y**2 + 0.01)))
 
 
-REPULSION = user_energy(_repulsion)
+REPULSION = dataclasses.replace(user_energy(_repulsion), is_translation_invariant=True)
 
 
 def dumbbells(dynamics, dtype=float, **options):

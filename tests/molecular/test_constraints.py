@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.converge import converge
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
 from simkit.core.status import Status
@@ -19,21 +18,14 @@ from simkit.molecular import bonded, constraints
 from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics import (
     brownian,
-    bussi,
-    langevin,
-    nose_hoover,
-    stochastic_cell_rescaling,
     velocity_verlet,
 )
 from simkit.molecular.interactions.interaction import user_energy
-from simkit.molecular.minimizers import Scale
-from simkit.molecular.relaxation import relaxation
 from tests.molecular.dynamics.moving import floats
 from tests.molecular.rigid import (
     REPULSION,
     RODS,
     VALUES,
-    attraction,
     cluster,
     dumbbells,
     masses,
@@ -48,11 +40,11 @@ FREE = user_energy(lambda position, cell, params: 0.0 * jnp.sum(position))
 
 
 def test_settle_and_newton_find_the_same_positions_and_keep_lengths(x64):
-    count, params = 4, floats(**VALUES)
+    count, params = 3, floats(**VALUES)
     old = jnp.asarray(water(count))
     moved = old + 0.08 * jax.random.normal(KEY, old.shape)
     mobility = 1 / masses(count)(params)
-    closed, iterated = (rigid(count).shift(moved, old, mobility, params) for rigid in (settled, newtonian))
+    closed, iterated = (jax.jit(rigid(count).shift)(moved, old, mobility, params) for rigid in (settled, newtonian))
     np.testing.assert_allclose(closed, iterated, rtol=0, atol=1e-14)
     assert float(settled(count).error(moved + closed, params)) < 1e-14
     # Forces within molecules: no momentum, no angular momentum about the old positions.
@@ -76,7 +68,8 @@ def test_rigid_water_keeps_lengths_momentum_and_energy(x64):
     simulation, init, run = moving()
     start = init(simulation.params, KEY)
     end = run(start, simulation.params, 5000)
-    first, last = (simulation.diagnose(state, simulation.params) for state in (start, end))
+    diagnose = jax.jit(simulation.diagnose)
+    first, last = (diagnose(state, simulation.params) for state in (start, end))
     assert float(jnp.abs(end.position - start.position).max()) > 1.0
     assert float(end.bond_error) < 1e-12
     assert float(last["momentum"]) < 1e-12
@@ -88,7 +81,7 @@ def test_rigid_water_keeps_lengths_momentum_and_energy(x64):
 def test_error_falls_with_the_square_of_the_time_step(x64):
     (simulation, init, run), ends = moving(), []
     for steps in (100, 200, 400):
-        params = {**simulation.params, "time_step": jnp.asarray(1.0 / steps)}
+        params = {**simulation.params, **floats(time_step=1.0 / steps)}
         ends.append(run(init(params, KEY), params, steps))
     for name in ("position", "velocity"):
         coarse, middle, fine = (np.asarray(getattr(end, name)) for end in ends)
@@ -147,22 +140,24 @@ def test_a_frozen_end_makes_a_pendulum(x64):
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_derivatives_of_a_run_equal_central_differences(x64, mode):
-    simulation = cluster(velocity_verlet, count=2)
-    names = ["leg", "base", "charge"]
+    weight = user_energy(lambda position, cell, params: params["gravity"] * jnp.sum(jnp.sin(position[:, 1])))
+    simulation = dumbbell(interaction=weight, isolated=False)
+    names = ["length", "mass"]
     found = gradient.check_gradient(
-        Objective(simulation, "potential_energy", steps=40), simulation.params, KEY, names, mode=mode
+        Objective(simulation, "potential_energy", steps=30), simulation.params, KEY, names, mode=mode
     )
     for name in names:
-        assert abs(found.derivative[name]) > 1e-4, name
-        assert found.relative_difference[name] < 1e-6, (name, mode)
+        assert abs(found.derivative[name]) > 1e-3, name
+        assert found.relative_difference[name] < 1e-6, name
 
 
 def test_the_pressure_is_that_of_a_strain_of_the_centers_of_molecules(x64):
     simulation = dumbbells(velocity_verlet)
-    state = simulation.init(simulation.params, KEY)
-    measured = simulation.diagnose(state, simulation.params)
+    state = jax.jit(simulation.init)(simulation.params, KEY)
+    measured = jax.jit(simulation.diagnose)(state, simulation.params)
     groups = Groups.of(RODS, jnp.ones(19), None)
 
+    @jax.jit
     def potential(factor):
         position = groups.carried(state.position, factor * groups.centers(state.position))
         return REPULSION.energy(position, jnp.full(2, 5.0 * factor), simulation.params, ())
@@ -173,46 +168,10 @@ def test_the_pressure_is_that_of_a_strain_of_the_centers_of_molecules(x64):
     assert float(state.freedom.count) == 2 * 19 - 9 - 2
 
 
-def test_every_bath_keeps_bonds_across_the_faces_of_a_cell_that_moves():
-    barostat = stochastic_cell_rescaling(isotropic=False)
-    more = floats(pressure=1.0, compressibility=0.1, barostat_time=1.0, thermostat_time=0.5)
-    for dynamics in (langevin, nose_hoover, bussi):
-        simulation = dumbbells(dynamics, "float32", params=more, barostat=barostat)
-        states = jax.vmap(simulation.init, (None, 0))(simulation.params, jax.random.split(KEY, 2))
-        advance = jax.jit(jax.vmap(segment(simulation, 50), (0, None)))
-        end = advance(states, simulation.params)
-        assert (np.abs(end.cell - 5.0) > 1e-3).all()
-        assert float(end.bond_error.max()) < 1e-5
-        assert (jax.vmap(simulation.status, (0, None))(end, simulation.params) == Status.OK).all()
-
-
-def resting(rigid=settled):
-    """Return two rigid water molecules that relax, and measure the distance of their oxygen atoms."""
-    return relaxation(
-        constraints.projected(attraction(2), rigid(2), lambda params: 20.0),
-        lambda params, key: jnp.asarray(water(2)),
-        params=floats(leg=1.0, base=1.633, charge=0.8),
-        scale=lambda params: Scale(1.0, 20.0),
-        measure=lambda position, cell, params: {"distance": jnp.linalg.norm(position[0] - position[3])},
-    )
-
-
-def test_a_relaxed_structure_keeps_lengths_and_has_the_derivative_of_the_constrained_minimum(x64):
-    simulation = resting()
-    relaxed = jax.jit(converge(simulation, 500))(simulation.init(simulation.params, KEY), simulation.params)
-    assert int(relaxed.status) == Status.CONVERGED
-    assert float(settled(2).error(relaxed.state.descent.position, simulation.params)) < 1e-9
-    names = ["leg", "base", "charge"]
-    found = gradient.check_gradient(Objective(simulation, "distance", steps=500), simulation.params, KEY, names)
-    for name in names:
-        assert abs(found.derivative[name]) > 1e-3, name
-        assert found.relative_difference[name] < 1e-6, name
-
-
 def test_bonds_that_do_not_reach_their_length_end_the_run(x64):
     rods = constraints.rigid_bonds([[0, 1]], "length", iterations=1)
     simulation = dumbbell(constraints=rods)
-    params = {**simulation.params, "time_step": jnp.asarray(0.8)}
+    params = {**simulation.params, **floats(time_step=0.8)}
     state = jax.jit(simulation.step)(simulation.init(params, KEY), params)
     assert int(simulation.status(state, params)) == Status.JOINTS_APART
 
@@ -222,9 +181,9 @@ def test_a_chain_of_many_rigid_bonds_is_one_system(x64):
     old = jnp.asarray(np.cumsum(np.random.default_rng(1).choice([-1.0, 1.0], (30, 3)), axis=0)) / np.sqrt(3)
     moved = old + 0.05 * jax.random.normal(KEY, old.shape)
     params = floats(length=1.0)
-    held = moved + chain.shift(moved, old, jnp.ones(30), params)
+    held = moved + jax.jit(chain.shift)(moved, old, jnp.ones(30), params)
     assert float(chain.error(held, params)) < 1e-13
-    velocity = chain.tangent(moved, held, jnp.ones(30))
+    velocity = jax.jit(chain.tangent)(moved, held, jnp.ones(30))
     rates = jnp.sum(jnp.diff(held, axis=0) * jnp.diff(velocity, axis=0), axis=1)
     np.testing.assert_allclose(rates, 0, atol=1e-13)
 

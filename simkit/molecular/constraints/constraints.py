@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -439,25 +440,21 @@ def projected(
         together = constraints.whole(position, cell)
         return together + constraints.shift(together, together, jnp.ones_like(position[:, 0]), params)
 
-    def penalty(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
-        away = constraints.whole(position, cell) - projection(position, cell, params)
-        return stiffness(params) / 2 * jnp.sum(away**2)
-
-    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
+    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         there = projection(position, cell, params)
-        return interaction.energy(there, cell, params, neighbors) + penalty(position, cell, params)
+        away = constraints.whole(position, cell) - there
+        return interaction.energy(there, cell, params, neighbors) + stiffness(params) / 2 * jnp.sum(away**2)
 
-    def force(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
+    def force(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         there, back = jax.vjp(lambda x: projection(x, cell, params), position)
-        pulled = back(interaction.force(there, cell, params, neighbors))[0]
-        return pulled - jax.grad(penalty)(position, cell, params)
+        spring = stiffness(params) * (constraints.whole(position, cell) - there)
+        return back(interaction.force(there, cell, params, neighbors) + spring)[0] - spring
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
+    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         # Particles are strained before they are projected.
         there, volume = projection(position, cell, params), spaces.volume_of(cell, position.shape[1])
-        together = constraints.whole(position, cell)
         inner = precise_product(there.T, interaction.force(there, cell, params, neighbors))
-        outer = precise_product(together.T, force(position, cell, params, neighbors))
+        outer = precise_product(constraints.whole(position, cell).T, force(position, cell, params, neighbors))
         return interaction.stress(there, cell, params, neighbors) + (inner - outer) / volume
 
     resize = interaction.sized_like
