@@ -122,6 +122,10 @@ class Constraints:
         """Number of rigid bonds, each of which removes one degree of freedom."""
         return sum(each.rows.size for each in self.clusters)
 
+    def lengths(self, params: Params) -> list[jax.Array]:
+        """Return the lengths, as they are given for each set of clusters."""
+        return [each.lengths(params) for each in self.clusters]
+
     @functools.cached_property
     def bonds(self) -> np.ndarray:
         """Atoms of all rigid bonds, (K, 2), in the order of the clusters."""
@@ -149,7 +153,8 @@ class Constraints:
             if (both := held[each.bonds].all(axis=1)).any():
                 pair = each.members[:, *np.argwhere(both)[0]].tolist()
                 raise UserError(f"the rigid bond {pair} joins two frozen particles; leave it out")
-            if bonds > dimension * atoms - dimension * (dimension + 1) // 2:
+            # Up to d + 1 particles may have all their distances rigid.
+            if atoms > dimension + 1 and bonds > dimension * atoms - dimension * (dimension + 1) // 2:
                 names = each.atoms[:, 0].tolist()
                 raise UserError(f"the {atoms} particles {names} have {bonds} rigid bonds, more than keep them rigid")
 

@@ -175,6 +175,20 @@ def mobility(mass: jax.Array | None, frozen: jax.Array | None, position: jax.Arr
     return (inverse if frozen is None else jnp.where(frozen, 0, inverse))[:, 0]
 
 
+class Bath(NamedTuple):
+    """Distribution of states in a bath, of density ``exp(-(K + U + p V) / T)``.
+
+    Attributes:
+        temperature: T, as ``(params, time) -> number``.
+        pressure: p likewise, or ``None`` for a constant cell.
+        caution: on what the distribution depends besides, in one line; empty for nothing.
+    """
+
+    temperature: "Schedule"
+    pressure: "Schedule | None" = None
+    caution: str = ""
+
+
 class Method(NamedTuple):
     """Method that advances positions and velocities by one time step.
 
@@ -191,6 +205,7 @@ class Method(NamedTuple):
         inertial_step: ``params -> h`` with ``h^2 / 2m`` the displacement by a force in one step; the ``time_step`` of
             Newtonian motion. Forces must be resolved by it.
         keeps_bonds: whether the method keeps rigid bonds, by the functions of `Evaluate`; otherwise they are refused.
+        bath: distribution of the states; ``None`` if there is none, or it is not known.
 
     Example:
         >>> verlet = molecular.dynamics.splitting(thermostat=None)
@@ -204,6 +219,7 @@ class Method(NamedTuple):
     moves_cell: bool = False
     inertial_step: Callable[[Params], jax.Array] = lambda params: params["time_step"]
     keeps_bonds: bool = False
+    bath: Bath | None = None
 
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]

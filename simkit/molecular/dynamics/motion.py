@@ -8,15 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import computed_once
+from simkit.core.dependence import used_leaves
+from simkit.core.fluctuations import Weight, weighted
+from simkit.core.formulation import computed_once, precise_product
 from simkit.core.settings import arguments
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.constraints import Constraints
 from simkit.molecular.constraints.groups import Groups
-from simkit.molecular.dynamics.measures import conserved_directions, maxwell_boltzmann, thermodynamics, without_drift
+from simkit.molecular.dynamics.measures import (
+    conserved_directions,
+    kinetic_energy,
+    maxwell_boltzmann,
+    thermodynamics,
+    without_drift,
+)
 from simkit.molecular.dynamics.method import (
     DynamicsState,
     Evaluate,
@@ -210,8 +218,7 @@ class MolecularDynamics:
         mobile = self.mobile(len(state.position))
         groups = None
         if self.constraints is not None:
-            mass = jnp.broadcast_to(self.mass_of(params), (len(state.position), 1))[:, 0]
-            groups = Groups.of(self.constraints, mass, self.frozen)
+            groups = self.groups(state.position, params)
             numbers["bond_error"] = state.bond_error
         numbers |= thermodynamics(
             self.interaction,
@@ -230,6 +237,54 @@ class MolecularDynamics:
             numbers["volume"] = spaces.of_cell(cell, state.position.shape[1]).volume
         return numbers if self.measure is None else numbers | self.measure(state, cell, params)
 
+    def weight(self) -> Weight | str:
+        """Return the distribution of the states, or why there is none."""
+        bath = self.method.bath
+        if bath is None:
+            return "no bath with a known distribution; take langevin, nose_hoover, bussi or brownian"
+        params, still = as_arrays(self.params), jax.eval_shape(lambda: jnp.zeros(()))
+        for schedule in filter(None, (bath.temperature, bath.pressure)):
+            if used_leaves(lambda time, params, schedule=schedule: schedule(params, time), still, params)[0]:
+                return "temperature or pressure change in time; leave schedules out"
+
+        def log(state: DynamicsState, params: Params) -> jax.Array:
+            cell, time = self.cell_of(state, params), state.iteration * params["time_step"]
+            neighbors = self.interaction.refresh(state.neighbors, state.position, cell, params)
+            energy = self.interaction.energy(state.position, cell, params, neighbors)
+            energy += kinetic_energy(state.velocity, self.mass_of(params))
+            if bath.pressure is not None:
+                energy += bath.pressure(params, time) * spaces.volume_of(cell, state.position.shape[1])
+            return -energy / bath.temperature(params, time)
+
+        def carried(state: DynamicsState, params: Params) -> DynamicsState:
+            cell = self.cell_at_start(params)
+            if self.method.moves_cell or cell is None:
+                return state
+            # Zero, but not its derivative.
+            change = spaces.deformation_between(jax.lax.stop_gradient(cell), cell)
+            if self.constraints is None:
+                return dataclasses.replace(state, position=state.position + precise_product(state.position, change))
+            groups = self.groups(state.position, jax.lax.stop_gradient(params))
+            centers = groups.centers(state.position)
+            moved = groups.carried(state.position, centers + precise_product(centers, change))
+            return dataclasses.replace(state, position=moved)
+
+        def fixed(params: Params) -> Arrays:
+            found = {}
+            if self.constraints is not None:
+                found["lengths of rigid bonds"] = self.constraints.lengths(params)
+            if self.frozen is not None:
+                found["places of frozen particles"] = self.start(params, jax.random.key(0))[self.frozen]
+            return found
+
+        return Weight(log, carried, fixed, bath.caution)
+
+    def groups(self, position: jax.Array, params: Params) -> Groups:
+        """Return the particles joined by rigid bonds."""
+        assert self.constraints is not None  # called only with rigid bonds
+        mass = jnp.broadcast_to(self.mass_of(params), (len(position), 1))[:, 0]
+        return Groups.of(self.constraints, mass, self.frozen)
+
     def sized_like(self, state: DynamicsState) -> Simulation:
         """Return the same simulation with neighbor lists as large as those of a state."""
         resize = self.interaction.sized_like
@@ -241,7 +296,7 @@ class MolecularDynamics:
         names = spaces.dimensions_of("velocity", has_cell=self.cell is not None, speed=("particle",))
         return Simulation(
             init=self.init,
-            step=self.step,
+            step=weighted(self.step, self.weight()),
             observe=self.observed,
             diagnose=self.diagnose,
             params=self.params,

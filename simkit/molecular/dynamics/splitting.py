@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics.method import (
+    Bath,
     DynamicsState,
     Evaluate,
     Freedom,
@@ -85,6 +86,8 @@ class Thermostat(NamedTuple):
         exchange: ``(bath, velocity, middle) -> (bath, velocity)`` after a whole time step of exchange alone. Velocities
             of frozen particles are reset to zero afterwards.
         received: ``bath -> energy`` taken up by the bath since the start, or ``None`` if it is not computed.
+        is_canonical: whether states have the canonical distribution of the temperature.
+        caution: on what that depends, in one line; empty for nothing.
 
     Example:
         >>> def cool(bath, velocity, middle):
@@ -99,6 +102,8 @@ class Thermostat(NamedTuple):
     start: Callable[[Params, jax.Array], Any]
     exchange: Callable[[Any, jax.Array, MidStep], tuple[Any, jax.Array]]
     received: Callable[[Any], jax.Array] | None = None
+    is_canonical: bool = False
+    caution: str = ""
 
 
 class Barostat(NamedTuple):
@@ -109,6 +114,8 @@ class Barostat(NamedTuple):
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
             time step of changes of the cell alone.
+        pressure: the pressure p as ``(params, time) -> number``, if states have the distribution of constant pressure
+            with a canonical thermostat; otherwise ``None``.
 
     Example:
         >>> def squeeze(bath, position, velocity, cell, stress, middle):
@@ -127,6 +134,7 @@ class Barostat(NamedTuple):
     check: Callable[[Any], None]
     start: Callable[[Params, jax.Array], Any]
     rescale: Callable[..., tuple[Any, jax.Array, jax.Array, jax.Array]]
+    pressure: Schedule | None = None
 
 
 def thermostatted(
@@ -255,12 +263,15 @@ def splitting(
             cell=None if barostat is None else cell,
         )
 
+    pressure = None if barostat is None else barostat.pressure
+    is_known = thermostat.is_canonical and (barostat is None or pressure is not None)
     return Method(
         start=start,
         advance=advance,
         received=thermostat.received if barostat is None else None,
         moves_cell=barostat is not None,
         keeps_bonds=True,
+        bath=Bath(temperature, pressure, thermostat.caution) if is_known else None,
     )
 
 

@@ -19,7 +19,7 @@ from tests.molecular.dynamics.moving import floats
 from tests.molecular.rigid import attraction, cluster, dumbbells, newtonian, settled, water
 
 KEY = jax.random.key(5)
-BAROSTAT = floats(pressure=1.0, compressibility=0.1, barostat_time=1.0, thermostat_time=0.5)
+BAROSTAT = {"pressure": 1.0, "compressibility": 0.1, "barostat_time": 1.0, "thermostat_time": 0.5}
 
 
 @pytest.mark.parametrize("rigid", [settled, newtonian])
@@ -37,9 +37,8 @@ def test_derivatives_of_rigid_water_in_a_bath_equal_central_differences(x64, mod
 
 def test_every_bath_keeps_bonds_across_the_faces_of_a_cell_that_moves():
     barostat = stochastic_cell_rescaling(isotropic=False)
-    more = floats(pressure=1.0, compressibility=0.1, barostat_time=1.0, thermostat_time=0.5)
     for dynamics in (langevin, nose_hoover, bussi):
-        simulation = dumbbells(dynamics, "float32", params=more, barostat=barostat)
+        simulation = dumbbells(dynamics, "float32", params=floats(**BAROSTAT), barostat=barostat)
         states = jax.vmap(simulation.init, (None, 0))(simulation.params, jax.random.split(KEY, 2))
         advance = jax.jit(jax.vmap(segment(simulation, 50), (0, None)))
         end = advance(states, simulation.params)
@@ -50,7 +49,7 @@ def test_every_bath_keeps_bonds_across_the_faces_of_a_cell_that_moves():
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_derivatives_through_a_barostat_equal_central_differences(x64, mode):
-    simulation = dumbbells(langevin, params=BAROSTAT, barostat=stochastic_cell_rescaling())
+    simulation = dumbbells(langevin, params=floats(**BAROSTAT), barostat=stochastic_cell_rescaling())
     names = ["length", "strength", "pressure", "mass"]
     found = gradient.check_gradient(Objective(simulation, "volume", steps=30), simulation.params, KEY, names, mode=mode)
     for name in names:
@@ -132,11 +131,11 @@ def test_the_volume_of_a_gas_of_rigid_rods_is_that_of_its_molecules(x64, dynamic
 
 
 def test_energy_of_rigid_water_does_not_drift(x64):
-    simulation = cluster(velocity_verlet, count=8, time_step=0.01)
+    simulation = cluster(velocity_verlet, count=8, charge=1.5, temperature=0.2, time_step=0.005)
     _, _, found = jax.jit(trajectory(simulation, 40_000, 20))(simulation.params, KEY)
-    energy = np.asarray(found["energy"])
-    halves = np.split(energy[1:], 2)
-    spread = energy.std()
-    assert spread < 2e-3 * float(found["kinetic_energy"][0])
-    assert abs(halves[0].mean() - halves[1].mean()) < 0.1 * spread
+    quarters = np.split(np.asarray(found["energy"])[1:], 4)
+    spread = quarters[1].std()
+    assert spread < 1e-5 * float(found["kinetic_energy"][0])
+    # Molecules leave their lattice in the first quarter.
+    assert abs(quarters[1].mean() - quarters[3].mean()) < 0.2 * spread
     assert float(found["bond_error"].max()) < 1e-12
