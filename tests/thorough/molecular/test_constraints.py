@@ -113,11 +113,10 @@ def test_the_angle_of_two_rigid_bonds_is_distributed_as_rigid_bonds_demand(x64):
     np.testing.assert_allclose(np.mean(diagnostics["temperature"][5:]), 2.0, rtol=0.02)
 
 
-@pytest.mark.parametrize("dynamics", [langevin, bussi])
-def test_the_volume_of_a_gas_of_rigid_rods_is_that_of_its_molecules(x64, dynamics):
-    barostat = floats(pressure=2.0, compressibility=0.5, barostat_time=1.0, thermostat_time=0.5)
+def test_the_volume_of_a_gas_of_rigid_rods_is_that_of_its_molecules(x64):
+    barostat = floats(pressure=2.0, compressibility=0.5, barostat_time=1.0)
     simulation = gas(
-        dynamics,
+        langevin,
         [[0, 1]],
         [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]],
         params=barostat,
