@@ -25,6 +25,7 @@ PACKAGES = {
     "simkit.molecular.relaxation": "Relaxation",
     "simkit.molecular.barriers": "Barriers between minima",
     "simkit.molecular.dynamics": "Dynamics",
+    "simkit.molecular.constraints": "Rigid bonds",
     "simkit.molecular.structures": "Structures",
     "simkit.molecular.phonons": "Phonons",
     "simkit.rigid": "Rigid bodies",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simkit.export.pictures import animate, picture
     from simkit.export.report import report
     from simkit.jobs.differentiation import hessian, value_and_grad
+    from simkit.jobs.ensemble_derivatives import ensemble_derivative
     from simkit.jobs.optimizations import optimize
     from simkit.jobs.runs import RunFailedError, run
     from simkit.jobs.stored_jobs import open_run, resume
@@ -51,6 +52,7 @@ _HOMES = {
     "converge": "simkit.core.converge",
     "converged_when": "simkit.core.status",
     "ensemble": "simkit.core.ensemble",
+    "ensemble_derivative": "simkit.jobs.ensemble_derivatives",
     "hessian": "simkit.jobs.differentiation",
     "load": "simkit.scenario.made_in_python",
     "merge": "simkit.jobs.sweep_functions",
@@ -83,6 +85,7 @@ __all__ = [
     "converge",
     "converged_when",
     "ensemble",
+    "ensemble_derivative",
     "export",
     "flow",
     "hessian",

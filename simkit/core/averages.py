@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.ensemble import ensemble
+from simkit.core.fluctuations import Weight, weight_of, weighted
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
@@ -120,6 +121,15 @@ def averaged(
         together = segment(ensemble(simulation, simulation.params), every)
         return jax.vmap(sampled)(states, together(states.current, params), params)
 
+    def of_current(weight: Weight | str) -> Weight | str:
+        """Return the distribution of the simulation itself as one of these states."""
+        if isinstance(weight, str):
+            return weight
+        return weight._replace(
+            log=lambda state, params: weight.log(state.current, params),
+            carried=lambda state, params: dataclasses.replace(state, current=weight.carried(state.current, params)),
+        )
+
     def sampled(state: AveragedState, current: State, params: Params) -> AveragedState:
         number = state.taken + 1 - ignored
         past = remembered(state.past, current, params)
@@ -149,7 +159,7 @@ def averaged(
     return dataclasses.replace(
         simulation,
         init=init,
-        step=step,
+        step=weighted(step, of_current(weight_of(simulation))),
         observe=observed,
         diagnose=diagnosed,
         status=as_often(simulation, lambda state, params: status(state.current, params)),

@@ -60,7 +60,8 @@ _FAILURES = {
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
-    Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
+    Status.JOINTS_APART: "has joints or rigid bonds that its iterations did not close; reduce the time step or allow "
+    "more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "

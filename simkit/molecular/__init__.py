@@ -3,6 +3,7 @@
 from simkit.molecular import (
     barriers,
     bonded,
+    constraints,
     dynamics,
     interactions,
     minimizers,
@@ -24,6 +25,7 @@ __all__ = [
     "bonded",
     "bubble_raft",
     "colloid_assembly",
+    "constraints",
     "dynamics",
     "interactions",
     "jamming",

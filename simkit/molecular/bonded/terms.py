@@ -71,7 +71,7 @@ class BondedTerms:
         _, slopes = self._slopes(position, cell, params)
         count, size = len(position), self.members.shape[1]
         zero = jnp.zeros(1, position.dtype)
-        table = jnp.asarray(_terms_of_atoms(self.members, count))
+        table = jnp.asarray(terms_of_atoms(self.members, count))
         columns = []
         for axis in range(position.shape[1]):
             along = [slope[axis] for slope in slopes]
@@ -142,8 +142,13 @@ class BondedTerms:
         return value[jnp.asarray(self.kinds)]
 
 
-def _terms_of_atoms(members: np.ndarray, count: int) -> np.ndarray:
-    """Return where each atom finds its forces among those of all members, (M, N); one past the last for none."""
+def terms_of_atoms(members: np.ndarray, count: int) -> np.ndarray:
+    """Return where each atom finds its forces among those of all members, (M, N); one past the last for none.
+
+    Args:
+        members: atoms of each term, (K, m); the forces are those on the first members, then on the second, and so on.
+        count: number of atoms, N.
+    """
     atoms = members.T.ravel()
     order = np.argsort(atoms, kind="stable")
     counts = np.bincount(atoms, minlength=count)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.fluctuations import Weight, weight_of, weighted
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, formulas_in
 from simkit.core.pytrees import pytree
@@ -237,11 +238,23 @@ def moved(system: System) -> Simulation:
     def at_state(function: Callable[[Any, Params], Any]) -> Callable[[Any, Params], Any]:
         return lambda state, params: function(state, of_method(params, state.iteration))
 
+    def weight() -> Weight | str:
+        """Return the distribution of the states as a function of the system's parameters, or why there is none."""
+        if isinstance(found := weight_of(inner), str):
+            return found
+        if system.takes_time:
+            return "a field changes in time"
+        return found._replace(
+            log=at_state(found.log),
+            carried=at_state(found.carried),
+            fixed=lambda params: found.fixed(of_method(params, jnp.int32(0))),
+        )
+
     assert inner.status is not None  # dynamics tells whether it is finite
     resize = interaction.sized_like
     return Simulation(
         init=lambda params, key: inner.init(of_method(params, jnp.int32(0)), key),
-        step=lambda state, params: inner.step(state, of_method(params, state.iteration + 1)),
+        step=weighted(lambda state, params: inner.step(state, of_method(params, state.iteration + 1)), weight()),
         observe=at_state(inner.observe),
         diagnose=at_state(inner.diagnose),
         params=system.params,

@@ -12,6 +12,7 @@ from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.method import (
+    Bath,
     DynamicsState,
     Evaluate,
     Method,
@@ -85,7 +86,7 @@ def brownian(
         force, neighbors = evaluate(position, state.neighbors)
         return dataclasses.replace(state, position=position, velocity=velocity, force=force, neighbors=neighbors)
 
-    method = Method(start=seed, advance=advance, inertial_step=inertial_step)
+    method = Method(start=seed, advance=advance, inertial_step=inertial_step, bath=Bath(schedule))
     return motion(interaction, start, method, params=params, isolated=False, temperature=temperature, **options)
 
 

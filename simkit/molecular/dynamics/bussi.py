@@ -84,7 +84,7 @@ def bussi(
     return thermostatted(
         interaction,
         start,
-        Thermostat(("thermostat_time",), _start, _exchange, received=lambda bath: bath.received),
+        Thermostat(("thermostat_time",), _start, _exchange, received=lambda bath: bath.received, is_canonical=True),
         params=params,
         isolated=isolated,
         temperature=temperature,

@@ -63,7 +63,7 @@ def langevin(
     return thermostatted(
         interaction,
         start,
-        Thermostat(("friction",), seed, _exchange),
+        Thermostat(("friction",), seed, _exchange, is_canonical=True),
         params=params,
         isolated=False,
         temperature=temperature,

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Arrays, Params
 from simkit.molecular import spaces
+from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.minimizers import largest_norm
@@ -21,16 +22,20 @@ def thermodynamics(
     params: Params,
     mass: jax.Array,
     *,
+    freedom: jax.Array,
     conserved: jax.Array,
     mobile: int,
+    groups: Groups | None = None,
 ) -> Arrays:
     """Return energies, temperature, momentum and, in a cell, the pressure at one instant.
 
         T = 2 K / f,    P = N T / V - tr(stress) / d
 
-    with f = d N less one degree of freedom for each conserved component of the total momentum, and K the kinetic energy
-    without the motion of the center of mass along these components. An isolated system has f = d (N - 1). The pressure
-    counts all N particles: the center of mass contributes T / V on average. k_B = 1.
+    with f = d N less one degree of freedom for each conserved component of the total momentum and each rigid bond, and
+    K the kinetic energy without the motion of the center of mass along these components. An isolated system has
+    f = d (N - 1). The pressure counts all N particles: the center of mass contributes T / V on average. With rigid
+    bonds, N is the number of groups of particles that these join, and the stress is that of a strain of the centers of
+    mass of the groups alone (molecular virial), which the forces of rigid bonds do not enter. k_B = 1.
 
     Args:
         interaction: energy of the particles.
@@ -38,9 +43,11 @@ def thermodynamics(
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
         mass: scalar or (N, 1).
+        freedom: f.
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.measures.conserved_directions`; zero in a bath.
-        mobile: N, number of particles that are not frozen.
+        mobile: N, number of particles, or groups of them, that are not frozen.
+        groups: particles joined by rigid bonds; ``None`` without such bonds.
 
     Returns:
         Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
@@ -51,7 +58,7 @@ def thermodynamics(
     quantities: Quantities = ("energy",) if cell is None else ("energy", "stress")
     potential, *stresses = interaction.several(quantities, state.position, cell, params, state.neighbors)
     thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
-    temperature = 2 * thermal / (dimension * mobile - jnp.trace(conserved))
+    temperature = 2 * thermal / freedom
     numbers = {
         "kinetic_energy": kinetic,
         "potential_energy": potential,
@@ -63,6 +70,9 @@ def thermodynamics(
     if cell is not None:
         volume = spaces.of_cell(cell, dimension).volume
         (stress,) = stresses
+        if groups is not None:
+            force = interaction.force(state.position, cell, params, state.neighbors)
+            stress = groups.stress(stress, state.position, force, volume)
         numbers["pressure"] = mobile * temperature / volume - jnp.trace(stress) / dimension
     return numbers
 

@@ -11,6 +11,7 @@ import numpy as np
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, as_arrays
 from simkit.errors import UserError
+from simkit.molecular.constraints import Constraints
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
 
@@ -21,7 +22,7 @@ class Freedom:
 
     Attributes:
         count: degrees of freedom of the thermal motion: d for each particle that is not frozen, less one for each
-            component of the total momentum that is conserved; scalar.
+            component of the total momentum that is conserved and one for each rigid bond; scalar.
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.measures.conserved_directions`; ``None`` where its motion counts as thermal.
 
@@ -49,6 +50,7 @@ class DynamicsState:
         cell: as for `simkit.molecular.spaces.of_cell`, if the method moves the cell; otherwise ``None``, and the cell
             is that of the params.
         unresolved: whether any step was too long for its forces, bool; see `simkit.molecular.dynamics.method`.
+        bond_error: largest relative error of the length of a rigid bond after the last step; ``()`` without such bonds.
 
     Example:
         >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
@@ -72,6 +74,7 @@ class DynamicsState:
     freedom: Freedom
     cell: Cell = None
     unresolved: Any = False
+    bond_error: Any = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Evaluate:
         cell: at the beginning of the step.
         frozen: which particles do not move, (N, 1) booleans, or ``None``.
         position: at the beginning of the step, where frozen particles stay; (N, d).
+        mass: scalar or (N, 1); needed by rigid bonds only.
+        constraints: rigid bonds, or ``None``.
 
     Example:
         >>> spring = molecular.interactions.user_energy(lambda x, cell, params: jnp.sum(x**2) / 2)
@@ -98,6 +103,8 @@ class Evaluate:
     cell: Cell
     frozen: jax.Array | None
     position: jax.Array
+    mass: jax.Array | None = None
+    constraints: Constraints | None = None
 
     def __call__(self, position: jax.Array, neighbors: Any, cell: Cell = None) -> tuple[jax.Array, Any]:
         """Return the force, (N, d), and the neighbors refreshed at these positions.
@@ -124,6 +131,63 @@ class Evaluate:
         neighbors = self.interaction.refresh(neighbors, position, self.cell, self.params)
         return self.interaction.stress(position, self.cell, self.params, neighbors), neighbors
 
+    def drift(self, position: jax.Array, velocity: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return positions and velocities, (N, d) each, after a time without forces but those of rigid bonds.
+
+            x' = x + h v + shift,    v' = v + shift / h without rates of rigid bonds at x'     (RATTLE)
+
+        Components of v that change rigid bonds at x have no effect.
+
+        Args:
+            position: (N, d).
+            velocity: (N, d).
+            step: h.
+        """
+        moved = position + step * velocity
+        if self.constraints is None:
+            return moved, velocity
+        shift = self.constraints.shift(moved, position, self._mobility(), self.params)
+        # Not the difference of positions, whose round-off the step would divide.
+        return moved + shift, self.tangent(velocity + shift / step, moved + shift)
+
+    def tangent(self, velocity: jax.Array, position: jax.Array) -> jax.Array:
+        """Return velocities without components that change rigid bonds, (N, d).
+
+        Args:
+            velocity: (N, d).
+            position: (N, d).
+        """
+        return velocity if self.constraints is None else self.constraints.tangent(velocity, position, self._mobility())
+
+    def _mobility(self) -> jax.Array:
+        return mobility(self.mass, self.frozen, self.position)
+
+
+def mobility(mass: jax.Array | None, frozen: jax.Array | None, position: jax.Array) -> jax.Array:
+    """Return the inverse masses, zero for frozen particles, (N,).
+
+    Args:
+        mass: scalar or (N, 1).
+        frozen: (N, 1) booleans, or ``None``.
+        position: (N, d).
+    """
+    inverse = jnp.broadcast_to(1 / jnp.asarray(mass, position.dtype), (len(position), 1))
+    return (inverse if frozen is None else jnp.where(frozen, 0, inverse))[:, 0]
+
+
+class Bath(NamedTuple):
+    """Distribution of states in a bath, of density ``exp(-(K + U + p V) / T)``.
+
+    Attributes:
+        temperature: T, as ``(params, time) -> number``.
+        pressure: p likewise, or ``None`` for a constant cell.
+        caution: on what the distribution depends besides, in one line; empty for nothing.
+    """
+
+    temperature: "Schedule"
+    pressure: "Schedule | None" = None
+    caution: str = ""
+
 
 class Method(NamedTuple):
     """Method that advances positions and velocities by one time step.
@@ -140,6 +204,8 @@ class Method(NamedTuple):
         moves_cell: whether the method changes the ``cell`` of the state.
         inertial_step: ``params -> h`` with ``h^2 / 2m`` the displacement by a force in one step; the ``time_step`` of
             Newtonian motion. Forces must be resolved by it.
+        keeps_bonds: whether the method keeps rigid bonds, by the functions of `Evaluate`; otherwise they are refused.
+        bath: distribution of the states; ``None`` if there is none, or it is not known.
 
     Example:
         >>> verlet = molecular.dynamics.splitting(thermostat=None)
@@ -152,6 +218,8 @@ class Method(NamedTuple):
     received: Callable[[Any], jax.Array] | None = None
     moves_cell: bool = False
     inertial_step: Callable[[Params], jax.Array] = lambda params: params["time_step"]
+    keeps_bonds: bool = False
+    bath: Bath | None = None
 
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
@@ -176,6 +244,7 @@ class Options(TypedDict, total=False):
     mass: Callable[[Params], jax.Array] | None
     velocity: Callable[[Params, jax.Array], jax.Array] | None
     frozen: Sequence[bool] | np.ndarray | None
+    constraints: Constraints | None
     observe: Measure | None
     measure: Measure | None
     dimensions: Mapping[str, tuple[str, ...]] | None

@@ -153,10 +153,18 @@ def nose_hoover(
     Tobias, Klein, Mol. Phys. 87, 1117 (1996), doi:10.1080/00268979600100761.
     """
     thermostats = Chain(chain, substeps)
+    thermostat = Thermostat(
+        ("thermostat_time",),
+        thermostats.start,
+        thermostats.exchange,
+        received=lambda bath: bath.received,
+        is_canonical=True,
+        caution="a Nose-Hoover chain samples the canonical distribution only where the motion is chaotic",
+    )
     return thermostatted(
         interaction,
         start,
-        Thermostat(("thermostat_time",), thermostats.start, thermostats.exchange, received=lambda bath: bath.received),
+        thermostat,
         params=params,
         isolated=isolated,
         temperature=temperature,

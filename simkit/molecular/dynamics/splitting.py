@@ -9,7 +9,10 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics.method import (
+    Bath,
     DynamicsState,
     Evaluate,
     Freedom,
@@ -21,6 +24,7 @@ from simkit.molecular.dynamics.method import (
 )
 from simkit.molecular.dynamics.motion import motion
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.spaces import Cell
 
 
 def seed(params: Params, key: jax.Array) -> jax.Array:
@@ -82,6 +86,8 @@ class Thermostat(NamedTuple):
         exchange: ``(bath, velocity, middle) -> (bath, velocity)`` after a whole time step of exchange alone. Velocities
             of frozen particles are reset to zero afterwards.
         received: ``bath -> energy`` taken up by the bath since the start, or ``None`` if it is not computed.
+        is_canonical: whether states have the canonical distribution of the temperature.
+        caution: on what that depends, in one line; empty for nothing.
 
     Example:
         >>> def cool(bath, velocity, middle):
@@ -96,6 +102,8 @@ class Thermostat(NamedTuple):
     start: Callable[[Params, jax.Array], Any]
     exchange: Callable[[Any, jax.Array, MidStep], tuple[Any, jax.Array]]
     received: Callable[[Any], jax.Array] | None = None
+    is_canonical: bool = False
+    caution: str = ""
 
 
 class Barostat(NamedTuple):
@@ -106,6 +114,8 @@ class Barostat(NamedTuple):
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
             time step of changes of the cell alone.
+        pressure: the pressure p as ``(params, time) -> number``, if states have the distribution of constant pressure
+            with a canonical thermostat; otherwise ``None``.
 
     Example:
         >>> def squeeze(bath, position, velocity, cell, stress, middle):
@@ -124,6 +134,7 @@ class Barostat(NamedTuple):
     check: Callable[[Any], None]
     start: Callable[[Params, jax.Array], Any]
     rescale: Callable[..., tuple[Any, jax.Array, jax.Array, jax.Array]]
+    pressure: Schedule | None = None
 
 
 def thermostatted(
@@ -181,7 +192,9 @@ def splitting(
         B: v += h/2 F(x)/m    A: x += h/2 v    exchange with the bath    A    B
 
     Symmetric, so of second order; forces are evaluated once, at the end. Averages of positions are most accurate with
-    the bath in the middle. A barostat acts after the thermostat and evaluates the stress there.
+    the bath in the middle. A barostat acts after the thermostat and evaluates the stress there. Rigid bonds are kept by
+    RATTLE: each drift A ends with positions and velocities that satisfy them, each kick B with velocities that do (with
+    a Langevin bath, the geodesic BAOAB scheme).
 
     Args:
         thermostat: ``None`` for velocity Verlet.
@@ -201,14 +214,15 @@ def splitting(
         >>> print(f"{step(state, bead.params).position[0, 0]:.3f} = 1 - h^2 / 2")
         0.995 = 1 - h^2 / 2
 
-    Reference: Zhang, Liu, Yan, Tuckerman, Liu, J. Phys. Chem. A 123, 6056 (2019), doi:10.1021/acs.jpca.9b02771.
+    Reference: Zhang, Liu, Yan, Tuckerman, Liu, J. Phys. Chem. A 123, 6056 (2019), doi:10.1021/acs.jpca.9b02771;
+    Leimkuhler, Matthews, Proc. R. Soc. A 472, 20160138 (2016), doi:10.1098/rspa.2016.0138 (rigid bonds).
     """
     if thermostat is None or temperature is None:
         if barostat is not None:
             raise UserError(
                 "a barostat needs a thermostat, which velocity_verlet lacks; take langevin, nose_hoover or bussi"
             )
-        return Method(start=lambda params, key: (), advance=_verlet)
+        return Method(start=lambda params, key: (), advance=_verlet, keeps_bonds=True)
 
     def start(params: Params, key: jax.Array) -> Any:
         bath = thermostat.start(params, key)
@@ -217,7 +231,7 @@ def splitting(
     def advance(state: DynamicsState, params: Params, mass: jax.Array, evaluate: Evaluate) -> DynamicsState:
         step = params["time_step"]
         velocity = state.velocity + step / 2 * state.force / mass
-        position = state.position + step / 2 * velocity
+        position, velocity = evaluate.drift(state.position, velocity, step / 2)
         time = (state.iteration + 0.5).astype(step.dtype) * step
         middle = MidStep(params, step, time, state.iteration, temperature(params, time), mass, state.freedom)
         cell, neighbors = evaluate.cell, state.neighbors
@@ -227,11 +241,18 @@ def splitting(
             heat_bath, cell_bath = state.bath
             heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
             stress, neighbors = evaluate.stress(position, neighbors)
-            cell_bath, position, velocity, cell = barostat.rescale(cell_bath, position, velocity, cell, stress, middle)
+            if evaluate.constraints is None:
+                scaled = barostat.rescale(cell_bath, position, velocity, cell, stress, middle)
+            else:
+                force, neighbors = evaluate(position, neighbors)
+                velocity = evaluate.tangent(velocity, position)
+                scaled = _rescaled_groups(barostat, evaluate, cell_bath, position, velocity, stress, force, middle)
+            cell_bath, position, velocity, cell = scaled
             bath = heat_bath, cell_bath
-        position = position + step / 2 * velocity
+        # Components of the noise along rigid bonds have no effect here.
+        position, velocity = evaluate.drift(position, velocity, step / 2)
         force, neighbors = evaluate(position, neighbors, cell)
-        velocity = velocity + step / 2 * force / mass
+        velocity = evaluate.tangent(velocity + step / 2 * force / mass, position)
         return dataclasses.replace(
             state,
             position=position,
@@ -242,18 +263,43 @@ def splitting(
             cell=None if barostat is None else cell,
         )
 
+    pressure = None if barostat is None else barostat.pressure
+    is_known = thermostat.is_canonical and (barostat is None or pressure is not None)
     return Method(
         start=start,
         advance=advance,
         received=thermostat.received if barostat is None else None,
         moves_cell=barostat is not None,
+        keeps_bonds=True,
+        bath=Bath(temperature, pressure, thermostat.caution) if is_known else None,
     )
+
+
+def _rescaled_groups(
+    barostat: Barostat,
+    evaluate: Evaluate,
+    bath: Any,
+    position: jax.Array,
+    velocity: jax.Array,
+    stress: jax.Array,
+    force: jax.Array,
+    middle: MidStep,
+) -> tuple[Any, jax.Array, jax.Array, Cell]:
+    """Return what `Barostat.rescale` does, to the centers of mass of particles joined by rigid bonds."""
+    assert evaluate.constraints is not None  # called only with rigid bonds
+    groups = Groups.of(evaluate.constraints, jnp.broadcast_to(middle.mass, (len(position), 1))[:, 0], None)
+    volume = spaces.volume_of(evaluate.cell, position.shape[1])
+    stress = groups.stress(stress, position, force, volume)
+    middle = middle._replace(mass=groups.masses())
+    centers = groups.centers(position), groups.centers(velocity)
+    bath, moved, rates, cell = barostat.rescale(bath, *centers, evaluate.cell, stress, middle)
+    return bath, groups.carried(position, moved), groups.carried(velocity, rates), cell
 
 
 def _verlet(state: DynamicsState, params: Params, mass: jax.Array, evaluate: Evaluate) -> DynamicsState:
     step = params["time_step"]
     velocity = state.velocity + step / 2 * state.force / mass
-    position = state.position + step * velocity
+    position, velocity = evaluate.drift(state.position, velocity, step)
     force, neighbors = evaluate(position, state.neighbors)
-    velocity = velocity + step / 2 * force / mass
+    velocity = evaluate.tangent(velocity + step / 2 * force / mass, position)
     return dataclasses.replace(state, position=position, velocity=velocity, force=force, neighbors=neighbors)

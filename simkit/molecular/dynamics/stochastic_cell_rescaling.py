@@ -92,7 +92,9 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
             _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
         )
 
-    return Barostat(check=check, start=seed, rescale=rescale)
+    return Barostat(
+        check=check, start=seed, rescale=rescale, pressure=pressure or (lambda params, time: params["pressure"])
+    )
 
 
 def _kinetic_tensor(thermal: jax.Array, middle: MidStep) -> jax.Array:
