@@ -19,6 +19,7 @@ DECLARED = ("declaration",)
 POTENTIALS = Registry(
     "potential",
     {
+        "embedded_atom": "simkit.molecular.description.embedded_atoms:embedded_atom",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",

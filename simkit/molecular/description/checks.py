@@ -102,7 +102,7 @@ def _refuse_numbers(
         values = term.declared(params) if bounds_of else {}
         where = term.settings.path("values")
         checked += [(f"{where}.{name}", values[name], bounds) for name, bounds in bounds_of.items()]
-    for term in interactions.pairs:
+    for term in (*interactions.pairs, *(pair for body in interactions.many_body for pair in body.pairs)):
         if term.cutoff is not None:
             where = term.settings.path("cutoff")
             checked.append((where, jnp.where(term.between, term.cutoff(params), 1), POSITIVE))

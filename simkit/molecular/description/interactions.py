@@ -15,16 +15,24 @@ from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.description.embedded_atoms import EmbeddedAtomFormulas, embedded_atom_term
 from simkit.molecular.description.fields import Field, curvature, slope
 from simkit.molecular.description.formulas import TIME, Names, with_converted_params
-from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, WholeTerm, jax_md_term, pair_term, tail_of
+from simkit.molecular.description.pair_energies import (
+    JaxMdEnergy,
+    PairTerm,
+    WholeTerm,
+    jax_md_term,
+    of_images,
+    pair_term,
+    tail_of,
+)
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
@@ -94,14 +102,14 @@ class Interactions:
                 pair_interaction(
                     term.potential,
                     cutoff=None if term.cutoff is None else term.reach,
-                    parameters=_of_images(term, cells),
+                    parameters=of_images(term, cells),
                     species=species.tolist(),
                     method=term.settings["method"],
                     skin=skin,
                     capacity=None if capacity is None else capacity(term, skin),
                 )
             )
-        repeated += [body.interaction for body in self.many_body]
+        repeated += [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
@@ -123,15 +131,6 @@ class Interactions:
     def reach_in_one_cell(self, params: Params) -> jax.Array:
         """Return the largest interaction distance of energies without images; zero if there are none."""
         return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
-
-
-def _of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
-    """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell."""
-
-    def tiled(value: PairParameter) -> PairParameter:
-        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
-
-    return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
 
 
 def interactions_of(
@@ -157,9 +156,12 @@ def interactions_of(
     """
     pairs, many_body, others, tails = [], [], [], []
     for each in settings:
-        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
+        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy, EmbeddedAtomFormulas))
         if isinstance(energy, JaxMdEnergy):
             others.append(jax_md_term(each, energy, names, particles, cell, params))
+            continue
+        if isinstance(energy, EmbeddedAtomFormulas):
+            many_body.append(embedded_atom_term(each, energy, names, particles, cell.dimension))
             continue
         if isinstance(energy, ManyBody):
             many_body.append(_many_body_term(each, energy, names, particles, cell.dimension))

@@ -1,5 +1,6 @@
 """Interactions of particles: energies, forces and stresses."""
 
+from simkit.molecular.interactions.embedded_atom import embedded_atom
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined, user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import full_lennard_jones, pair_interaction, uniform_tail
@@ -10,6 +11,7 @@ __all__ = [
     "Interaction",
     "ManyBody",
     "combined",
+    "embedded_atom",
     "from_jax_md",
     "full_lennard_jones",
     "pair_interaction",

@@ -175,16 +175,20 @@ class PairInteraction:
     ) -> jax.Array:
         space, values = self.checked_space(position, cell, params), self.potential_parameters(params)
         limit = None if self.cutoff is None else self.cutoff_of(params, position)
-        is_valid = jnp.bool_(True) if limit is None else _fits(limit, space)
         if isinstance(neighbors, NeighborList) and limit is not None:
             species = None if self.species is None else jnp.asarray(self.species)
             sums = PairSums(self.potential, limit, values, species)
             value = over_list(sums, position, cell, neighbors)
-            is_valid = is_valid & ~neighbors.overflowed
         else:
             apart = pairs.all_pairs(position, space, limit)
-            value = over_all(apart, self.potential, **_of_all_pairs(values, self.species))
-        # NaN instead of a wrong value.
+            value = over_all(apart, self.potential, **of_all_pairs(values, self.species))
+        return self.valid_or_nan(value, limit, space, neighbors)
+
+    def valid_or_nan(self, value: jax.Array, cutoff: jax.Array | None, space: Space, neighbors: Any) -> jax.Array:
+        """Return a value, or NaN in place of a wrong one: where the list overflowed, or the cell is too small."""
+        is_valid = jnp.bool_(True) if cutoff is None else _fits(cutoff, space)
+        if isinstance(neighbors, NeighborList):
+            is_valid = is_valid & ~neighbors.overflowed
         return jnp.where(is_valid, value, jnp.nan)
 
 
@@ -255,7 +259,14 @@ def _fits(cutoff: jax.Array, space: Space) -> jax.Array:
     return jnp.all(2 * cutoff <= slack * space.widths)
 
 
-def _of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+def of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+    """Return the parameters of all pairs, (N, N) or one number for all.
+
+    Args:
+        values: by name.
+        species: of each particle, (N,); ``None`` if no value is a table.
+    """
+
     def resolved(parameter: PairParameter) -> jax.Array:
         if isinstance(parameter, PerParticle):
             return parameter.mix(parameter.value[:, None], parameter.value[None, :])

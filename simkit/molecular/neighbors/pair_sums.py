@@ -90,7 +90,7 @@ def energy(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborL
     def term(pair: PairTerms) -> Components:
         return (jnp.where(pair.is_pair, sums.potential.energy(pair.distance, **pair.parameters), 0),)
 
-    (each,) = _accumulate(sums, position, cell, neighbors, term, 1)
+    (each,) = accumulated(sums, position, cell, neighbors, term, 1)
     return each.sum() / 2
 
 
@@ -112,7 +112,7 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
         over_distance = computed_once_on_cpu(_force_over_distance(sums.potential, pair))
         return tuple(over_distance * component for component in pair.separation)
 
-    components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
+    components = accumulated(sums, position, cell, neighbors, term, position.shape[1])
     return neighbor_list.to_particles(neighbors, jnp.stack(components, axis=-1))
 
 
@@ -130,15 +130,29 @@ def virial(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborL
     Returns:
         Energy, (d, d), symmetric.
     """
-    dimension = position.shape[1]
-    entries = [(a, b) for a in range(dimension) for b in range(a, dimension)]
+    entries = upper_triangle(position.shape[1])
 
     def term(pair: PairTerms) -> Components:
         over_distance = _force_over_distance(sums.potential, pair)
         return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in entries)
 
-    totals = dict(zip(entries, _accumulate(sums, position, cell, neighbors, term, len(entries)), strict=True))
-    rows = [[totals[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
+    return virial_of(accumulated(sums, position, cell, neighbors, term, len(entries)))
+
+
+def upper_triangle(dimension: int) -> list[tuple[int, int]]:
+    """Return the rows and columns of the entries of a symmetric tensor, each once."""
+    return [(a, b) for a in range(dimension) for b in range(a, dimension)]
+
+
+def virial_of(totals: Components) -> jax.Array:
+    """Return the virial tensor, (d, d), of the sums of every particle over its neighbors, which hold each pair twice.
+
+    Args:
+        totals: (N,) each, in the order of `upper_triangle`.
+    """
+    dimension = {3: 2, 6: 3}[len(totals)]
+    entries = dict(zip(upper_triangle(dimension), totals, strict=True))
+    rows = [[entries[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
@@ -149,7 +163,7 @@ def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array
     return jnp.where(pair.is_pair, potential.force_over_distance(pair.squared_distance, **pair.parameters), 0)
 
 
-def _accumulate(
+def accumulated(
     sums: PairSums,
     position: jax.Array,
     cell: Cell,
@@ -157,7 +171,16 @@ def _accumulate(
     term: Callable[[PairTerms], Components],
     count: int,
 ) -> Components:
-    """Return the sums of ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
+    """Return the sums of a term over the neighbors of each particle, (N,) each in the order of the slots.
+
+    Args:
+        sums: the cut-off, and parameters that the term takes.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        neighbors: current.
+        term: ``pairs -> `` arrays (M, N) to be summed, zero for entries that are no pair.
+        count: number of these arrays.
+    """
 
     def in_blocks(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> Components:
         add = _adding(sums, position, cell, neighbors, term, is_whole=False)
