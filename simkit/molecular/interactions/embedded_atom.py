@@ -52,7 +52,12 @@ class EmbeddedAtoms(PairInteraction):
 
     def energy(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the energy."""
-        density, pair_energy = self._densities(position, cell, params, neighbors)
+
+        def term(pair: PairTerms) -> Components:
+            energy = self.potential.energy(pair.distance, **_with_prefix(PAIR, pair.parameters))
+            return self._density(pair), jnp.where(pair.is_pair, energy, 0)
+
+        density, pair_energy = self._totals(position, cell, params, neighbors, {}, term, 2)
         value = pair_energy.sum() / 2 + self._embedded(density, params)[0].sum()
         return self._checked(value, position, cell, params, neighbors)
 
@@ -83,18 +88,10 @@ class EmbeddedAtoms(PairInteraction):
         limit = None if self.cutoff is None else self.cutoff_of(params, position)
         return self.valid_or_nan(value, limit, spaces.of_cell(cell, position.shape[1]), neighbors)
 
-    def _densities(
-        self, position: jax.Array, cell: Cell, params: Params, neighbors: Any
-    ) -> tuple[jax.Array, jax.Array]:
-        """Return the density at each particle, and the sum of its pair energies, (N,) each."""
-
-        def term(pair: PairTerms) -> Components:
-            density = self.density.energy(pair.distance, **_with_prefix(HERE, pair.parameters))
-            energy = self.potential.energy(pair.distance, **_with_prefix(PAIR, pair.parameters))
-            return jnp.where(pair.is_pair, density, 0), jnp.where(pair.is_pair, energy, 0)
-
-        density, energy = self._totals(position, cell, params, neighbors, {}, term, 2)
-        return density, energy
+    def _density(self, pair: PairTerms) -> jax.Array:
+        """Return what each entry adds to the density at the particle, (M, N)."""
+        density = self.density.energy(pair.distance, **_with_prefix(HERE, pair.parameters))
+        return jnp.where(pair.is_pair, density, 0)
 
     def _embedded(self, density: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return the embedding energy of each particle and its slope, (N,) each; the slope is zero without neighbors.
@@ -122,7 +119,7 @@ class EmbeddedAtoms(PairInteraction):
         count: int,
     ) -> Components:
         """Return the sums of a term of the force over distance of each pair, positive where it repels, (N,) each."""
-        density, _ = self._densities(position, cell, params, neighbors)
+        (density,) = self._totals(position, cell, params, neighbors, {}, lambda pair: (self._density(pair),), 1)
         slope = self._embedded(density, params)[1]
         slopes = {SLOPE_HERE: PerParticle(slope, lambda a, b: a), SLOPE_THERE: PerParticle(slope, lambda a, b: b)}
 
