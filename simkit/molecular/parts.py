@@ -20,6 +20,7 @@ POTENTIALS = Registry(
     "potential",
     {
         "embedded_atom": "simkit.molecular.description.embedded_atoms:embedded_atom",
+        "embedded_atom_tables": "simkit.molecular.interactions.atom_tables:embedded_atom_tables",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",

@@ -200,18 +200,28 @@ def _many_body_term(
     def values(params: Params) -> dict[str, jax.Array]:
         return {name: formula.number(params) for name, formula in formulas.items()}
 
-    def taken(params: Params) -> dict[str, jax.Array]:
-        return values(params) | {name: particles.of_each(name, params) for name in body.of_particles}
+    def in_block(cells: int) -> Interaction:
+        def taken(params: Params) -> dict[str, jax.Array]:
+            return values(params) | {
+                name: jnp.tile(particles.of_each(name, params), cells) for name in body.of_particles
+            }
 
-    made, bond = body.interaction, body.bond
-    if not isinstance(made, Interaction):
-        made = made(Atoms(particles.species, particles.names, particles.excluded))
+        made = body.interaction
+        if not isinstance(made, Interaction):
+            if cells > 1 and len(particles.excluded):
+                problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"
+                raise settings.refuse("potential", f"{problem}; enlarge the cell")
+            made = made(Atoms(np.tile(particles.species, cells), particles.names, particles.excluded))
+        return with_converted_params(made, taken)
+
+    bond = body.bond
     return WholeTerm(
         settings,
-        with_converted_params(made, taken),
+        in_block(1),
         values,
         lambda params: body.reach(**values(params)),
         None if bond is None else lambda params: bond(**values(params)),
+        in_block=in_block,
     )
 
 

@@ -1,5 +1,6 @@
 """Interactions of particles: energies, forces and stresses."""
 
+from simkit.molecular.interactions.atom_tables import AtomTables, read_embedded_atom, tabulated_embedded_atom
 from simkit.molecular.interactions.embedded_atom import embedded_atom
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined, user_energy
 from simkit.molecular.interactions.jax_md import from_jax_md
@@ -7,6 +8,7 @@ from simkit.molecular.interactions.pair_interaction import full_lennard_jones, p
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 
 __all__ = [
+    "AtomTables",
     "Atoms",
     "Interaction",
     "ManyBody",
@@ -15,7 +17,9 @@ __all__ = [
     "from_jax_md",
     "full_lennard_jones",
     "pair_interaction",
+    "read_embedded_atom",
     "stillinger_weber",
+    "tabulated_embedded_atom",
     "uniform_tail",
     "user_energy",
 ]
