@@ -27,6 +27,7 @@ POTENTIALS = Registry(
         "morse": "simkit.molecular.potentials.morse:morse",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
+        "tersoff": "simkit.molecular.interactions.tersoff:many_body",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
     },
     DECLARED,

@@ -6,6 +6,7 @@ from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBo
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import full_lennard_jones, pair_interaction, uniform_tail
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
+from simkit.molecular.interactions.tersoff import tersoff
 
 __all__ = [
     "AtomTables",
@@ -20,6 +21,7 @@ __all__ = [
     "read_embedded_atom",
     "stillinger_weber",
     "tabulated_embedded_atom",
+    "tersoff",
     "uniform_tail",
     "user_energy",
 ]

@@ -117,6 +117,14 @@ def read_embedded_atom(file: Path | str) -> AtomTables:
     Raises:
         UserError: if it cannot be read or is damaged; in one line with the file and the line.
 
+    Example:
+        >>> rows = ["toy", "", "", "1 X", "5 1 5 0.5 2", "1 1.0 1.0 fcc", "0 -1 -2 -3 -4", "4 3 2 1 0", "0 0 0 0 0"]
+        >>> with open("toy.eam.alloy", "w") as file:
+        ...     for row in rows:
+        ...         print(row, file=file)
+        >>> molecular.interactions.read_embedded_atom("toy.eam.alloy").embedding.tolist()
+        [[0.0, -1.0, -2.0, -3.0, -4.0]]
+
     Reference: https://docs.lammps.org/pair_eam.html.
     """
     return parse_embedded_atom(read_text(file, "read_embedded_atom", purpose="for tables"), str(file))

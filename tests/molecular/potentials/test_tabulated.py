@@ -75,9 +75,7 @@ def test_a_table_stands_in_the_place_of_an_energy(x64, tmp_path):
     np.testing.assert_allclose(force, direct.force(cluster(), None, values, ()), rtol=0, atol=1e-12)
 
     file.write_text("r u\n1 2\n1.5 x\n")
-    with pytest.raises(
-        UserError, match=r"interactions\[0\].energy: .*txt, line 3, column 'u': 'x' is not a finite"
-    ):
+    with pytest.raises(UserError, match=r"interactions\[0\].energy: .*txt, line 3, column 'u': 'x' is not a finite"):
         made()
 
 
