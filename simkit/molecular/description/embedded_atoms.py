@@ -158,4 +158,5 @@ def _bond(
     lowest = jnp.argmin(jnp.where(is_lowest, energy[1:-1], jnp.inf), axis=0) + 1
     middle = np.searchsorted(DISTANCES, 0.5)
     place = jnp.where(is_lowest.any(axis=0), lowest, middle)[None]
-    return tuple(jnp.take_along_axis(each, place, axis=0)[0] for each in (r, jnp.abs(curvature)))
+    length, stiffness = (jnp.take_along_axis(each, place, axis=0)[0] for each in (r, jnp.abs(curvature)))
+    return length, stiffness

@@ -191,7 +191,8 @@ def _energies(apart: Components, is_used: jax.Array, params: Params) -> jax.Arra
     share = jnp.clip((r - inner) / (outer - inner), 0, 1)
     weight = jnp.where(is_bond, (1 + jnp.cos(math.pi * share)) / 2, 0)
     unit = tuple(x / r for x in apart)
-    cosine = sum(u[:, None] * u[None] for u in unit)
+    x, y, z = (u[:, None] * u[None] for u in unit)
+    cosine = x + y + z
     is_other = ~jnp.eye(len(r), dtype=bool)[:, :, None]
     zeta = jnp.where(is_other, weight[None] * _of_angle(cosine, params), 0).sum(axis=1)
     attraction = bond_order(zeta, params) * params["attraction"] * jnp.exp(-params["attraction_decay"] * r)
