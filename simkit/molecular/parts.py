@@ -21,12 +21,15 @@ DECLARED = ("declaration",)
 POTENTIALS = Registry(
     "potential",
     {
+        "embedded_atom": "simkit.molecular.description.embedded_atoms:embedded_atom",
+        "embedded_atom_tables": "simkit.molecular.interactions.atom_tables:embedded_atom_tables",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
+        "tersoff": "simkit.molecular.interactions.tersoff:many_body",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
     },
     DECLARED,

@@ -19,7 +19,7 @@ from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
 from simkit.molecular.bonded.topology import EXCLUSIONS
 from simkit.molecular.description.formulas import Names, Numbers, refuse_idle, refuse_mixing
 from simkit.molecular.description.molecules import MoleculeKind, Molecules
-from simkit.molecular.description.pair_energies import PairTerm, at_pairs, energy_of
+from simkit.molecular.description.pair_energies import PairTerm, at_pairs, function_of
 from simkit.molecular.description.settings import ANGLE, BOND, DIHEDRAL
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.potentials import PairPotential, pair_potential
@@ -120,7 +120,7 @@ def _of_group(group: list[tuple[MoleculeKind, str, Settings]], names: Names) -> 
         if not expression.takes(coordinate):
             what = {"r": "the length r", "theta": "the angle theta", "phi": "the angle phi"}[coordinate]
             raise table.refuse("energy", f"does not depend on {what}; write an energy of it")
-        energy, declared = energy_of(expression, coordinate), {}
+        energy, declared = function_of(expression, coordinate), {}
         defaults: dict[str, Any] = {name: None for name in expression.taken if name != coordinate}
         made = pair_potential(energy) if size == 2 else AngularPotential(energy, _stiffest(energy, size))
     else:

@@ -104,7 +104,7 @@ def _refuse_numbers(
         where = term.settings.path("values")
         checked += [(f"{where}.{name}", values[name], bounds) for name, bounds in bounds_of.items()]
     checked += [(one.where, one.number(params), bounds) for each in interactions.bonded for one, bounds in each.checked]
-    for term in interactions.pairs:
+    for term in (*interactions.pairs, *(pair for body in interactions.many_body for pair in body.pairs)):
         if term.cutoff is not None:
             where = term.settings.path("cutoff")
             checked.append((where, jnp.where(term.between, term.cutoff(params), 1), POSITIVE))

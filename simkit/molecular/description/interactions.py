@@ -17,16 +17,24 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.bonded.potentials import AngularPotential
 from simkit.molecular.description.bonded_energies import BondedEnergy, one_four_terms, whole_molecules
+from simkit.molecular.description.embedded_atoms import EmbeddedAtomFormulas, embedded_atom_term
 from simkit.molecular.description.fields import Field, curvature, slope
 from simkit.molecular.description.formulas import TIME, Names, with_converted_params
-from simkit.molecular.description.pair_energies import JaxMdEnergy, PairTerm, WholeTerm, jax_md_term, pair_term, tail_of
+from simkit.molecular.description.pair_energies import (
+    JaxMdEnergy,
+    PairTerm,
+    WholeTerm,
+    jax_md_term,
+    of_images,
+    pair_term,
+    tail_of,
+)
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 
@@ -106,7 +114,7 @@ class Interactions:
                 pair_interaction(
                     term.potential,
                     cutoff=None if term.cutoff is None else term.reach,
-                    parameters=_of_images(term, cells),
+                    parameters=of_images(term, cells),
                     species=species.tolist(),
                     method=term.settings["method"],
                     skin=skin,
@@ -115,7 +123,7 @@ class Interactions:
                     images=images if cells > 1 else None,
                 )
             )
-        repeated += [body.interaction for body in self.many_body]
+        repeated += [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
@@ -145,15 +153,6 @@ class Interactions:
         return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
 
 
-def _of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
-    """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell."""
-
-    def tiled(value: PairParameter) -> PairParameter:
-        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
-
-    return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
-
-
 def interactions_of(
     settings: tuple[Settings, ...],
     fields: tuple[Field, ...],
@@ -179,9 +178,12 @@ def interactions_of(
     """
     pairs, many_body, others, tails = [], [], [], []
     for each in settings:
-        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
+        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy, EmbeddedAtomFormulas))
         if isinstance(energy, JaxMdEnergy):
             others.append(jax_md_term(each, energy, names, particles, cell, params))
+            continue
+        if isinstance(energy, EmbeddedAtomFormulas):
+            many_body.append(embedded_atom_term(each, energy, names, particles, cell.dimension))
             continue
         if isinstance(energy, ManyBody):
             many_body.append(_many_body_term(each, energy, names, particles, cell.dimension))
@@ -232,21 +234,31 @@ def _many_body_term(
     def values(params: Params) -> dict[str, jax.Array]:
         return {name: formula.number(params) for name, formula in formulas.items()}
 
-    def taken(params: Params) -> dict[str, jax.Array]:
-        return values(params) | {name: particles.of_each(name, params) for name in body.of_particles}
+    def in_block(cells: int) -> Interaction:
+        def taken(params: Params) -> dict[str, jax.Array]:
+            return values(params) | {
+                name: jnp.tile(particles.of_each(name, params), cells) for name in body.of_particles
+            }
 
-    made, bond = body.interaction, body.bond
-    if isinstance(made, Interaction) and len(particles.excluded):
-        problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
-        raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
-    if not isinstance(made, Interaction):
-        made = made(Atoms(particles.species, particles.names, particles.excluded))
+        made = body.interaction
+        if len(particles.excluded) and not body.knows_excluded:
+            problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
+            raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
+        if not isinstance(made, Interaction):
+            if cells > 1 and len(particles.excluded):
+                problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"
+                raise settings.refuse("potential", f"{problem}; enlarge the cell")
+            made = made(Atoms(np.tile(particles.species, cells), particles.names, particles.excluded))
+        return with_converted_params(made, taken)
+
+    bond = body.bond
     return WholeTerm(
         settings,
-        with_converted_params(made, taken),
+        in_block(1),
         values,
         lambda params: body.reach(**values(params)),
         None if bond is None else lambda params: bond(**values(params)),
+        in_block=in_block,
     )
 
 

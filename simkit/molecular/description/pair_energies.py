@@ -144,13 +144,23 @@ def at_pairs(
     return {name: at(value) for name, value in values.items()}
 
 
-@part(keys={"energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy")})
+@part(
+    keys={
+        "energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy", takes=("r",))
+    }
+)
 def energy_by_expression(energy: FormulaText) -> FormulaText:
     """Return the text of an energy of the distance ``r``, which a scenario file gives in place of a name."""
     return energy
 
 
-def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Names, particles: Particles) -> PairTerm:
+def pair_term(
+    settings: Settings,
+    energy: PairPotential | FormulaText,
+    names: Names,
+    particles: Particles,
+    taken: tuple[str, ...] = (),
+) -> PairTerm:
     """Return an energy of pairs from its settings.
 
     Args:
@@ -158,6 +168,7 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         energy: a potential, or an expression of the distance.
         names: what formulas may take.
         particles: whose values they may take.
+        taken: values of the interaction that its other formulas take.
 
     Raises:
         UserError: if settings contradict each other or name what there is not.
@@ -170,7 +181,7 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
         if not expression.takes("r"):
             raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
         bare, defaults = (
-            pair_potential(energy_of(expression, "r")),
+            pair_potential(function_of(expression, "r")),
             {name: None for name in expression.taken if name != "r"},
         )
     else:
@@ -180,7 +191,7 @@ def pair_term(settings: Settings, energy: PairPotential | FormulaText, names: Na
             one = jax.ShapeDtypeStruct((), jnp.result_type(float))
             jax.eval_shape(lambda r, values: bare.force(r, **values), one, dict.fromkeys(declared, one))
     cutoff_names = parse(settings["cutoff"].text, settings["cutoff"].where).names if settings["cutoff"] else ()
-    refuse_idle(settings, [*defaults, *cutoff_names])
+    refuse_idle(settings, [*defaults, *cutoff_names, *taken])
     of_particles = {name: end for name in defaults if name not in values and (end := _end(name, names))}
     sources = {
         name: _source(name, default, values, names, settings)
@@ -280,21 +291,21 @@ def _source(name: str, default: Any, values: Mapping[str, Value], names: Names, 
     return names.number(names.usual_value(settings, name, default)).number
 
 
-def energy_of(formula: Formula, coordinate: str) -> Callable[..., jax.Array]:
-    """Return an energy by expression, ``(coordinate, **parameters) -> U``, elementwise.
+def function_of(formula: Formula, variable: str) -> Callable[..., jax.Array]:
+    """Return a formula as a function of a variable, elementwise, and of what else it takes, by name.
 
     Args:
-        formula: the energy.
-        coordinate: name of its first argument, such as ``r``.
+        formula: the formula.
+        variable: name of the variable, such as ``r``.
     """
 
-    def energy(at: jax.Array, **parameters: jax.Array) -> jax.Array:
-        arrays = {name: named(value, AXES) for name, value in parameters.items()}
+    def value(x: jax.Array, **parameters: jax.Array) -> jax.Array:
+        arrays = {name: named(number, AXES) for name, number in parameters.items()}
         # Cast to the type of the parameters, so that precision is kept.
-        value = formula.of({}, {**arrays, coordinate: named(at, AXES)})
-        return jnp.asarray(value.array, jnp.result_type(at))
+        result = formula.of({}, {**arrays, variable: named(x, AXES)})
+        return jnp.asarray(result.array, jnp.result_type(x))
 
-    return energy
+    return value
 
 
 def _cutoff(
@@ -360,6 +371,20 @@ BONDS: dict[str, Callable[..., tuple[jax.Array, jax.Array]]] = {
 }
 
 
+def of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
+    """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell.
+
+    Args:
+        term: the energy.
+        cells: their number.
+    """
+
+    def tiled(value: PairParameter) -> PairParameter:
+        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
+
+    return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
+
+
 @dataclasses.dataclass(frozen=True)
 class JaxMdEnergy:
     """A pair energy of jax-md that a scenario file names.
@@ -395,6 +420,9 @@ class WholeTerm:
         reach: ``params -> `` distance beyond which no pair interacts.
         bond: ``params -> `` length and stiffness of a bond; ``None`` if these are not known.
         each: half the pair energies of each particle, (N,), in place of their sum; ``None`` if these are not known.
+        pairs: energies of pairs that it is made of.
+        in_block: ``cells -> `` interaction of as many cells in a block, cell by cell; ``None`` if `interaction` serves
+            any number of particles.
     """
 
     settings: Settings
@@ -403,6 +431,8 @@ class WholeTerm:
     reach: Callable[[Params], jax.Array]
     bond: Callable[[Params], tuple[jax.Array, jax.Array]] | None
     each: Interaction | None = None
+    pairs: tuple[PairTerm, ...] = ()
+    in_block: Callable[[int], Interaction] | None = None
 
 
 def jax_md_term(

@@ -149,6 +149,7 @@ class ManyBody(NamedTuple):
         of_one_species: whether it serves one species only.
         of_particles: names of numbers of the particles, such as ``charge``, which it takes beside the values as params,
             (N,) each.
+        knows_excluded: whether it leaves out pairs that molecules exclude; if not, it is refused beside them.
 
     Example:
         >>> spread = molecular.interactions.user_energy(
@@ -167,6 +168,7 @@ class ManyBody(NamedTuple):
     dimensions: tuple[int, ...] = (2, 3)
     of_one_species: bool = True
     of_particles: tuple[str, ...] = ()
+    knows_excluded: bool = False
 
 
 def combined(*interactions: Interaction) -> Interaction:

@@ -211,22 +211,29 @@ class PairInteraction:
         volume = spaces.volume_of(cell, position.shape[1]) if "stress" in names else 1
         space, values = self.checked_space(position, cell, params), self.potential_parameters(params)
         limit = None if self.cutoff is None else self.cutoff_of(params, position)
-        is_valid = jnp.bool_(True) if limit is None else _fits(limit, space)
         if isinstance(neighbors, NeighborList) and limit is not None:
             species = None if self.species is None else jnp.asarray(self.species)
             sums = PairSums(self.potential, limit, values, species)
             results = pair_sums.sums_of(names, sums, position, cell, neighbors)
-            is_valid = is_valid & ~neighbors.overflowed
         else:
             apart = pairs.all_pairs(position, space, limit, self.excluded_pairs(position, cell))
             results = [
-                OVER_ALL_PAIRS[name](apart, self.potential, **_of_all_pairs(values, self.species)) for name in names
+                OVER_ALL_PAIRS[name](apart, self.potential, **of_all_pairs(values, self.species)) for name in names
             ]
         results = [-each / volume if name == "stress" else each for name, each in zip(names, results, strict=True)]
+        return tuple(self.valid_or_nan(each, position, cell, params, neighbors) for each in results)
+
+    def valid_or_nan(
+        self, value: jax.Array, position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> jax.Array:
+        """Return a value, or NaN in place of a wrong one: where the list overflowed, or the cell is too small."""
+        space = spaces.of_cell(cell, position.shape[1])
+        is_valid = jnp.bool_(True) if self.cutoff is None else _fits(self.cutoff_of(params, position), space)
+        if isinstance(neighbors, NeighborList):
+            is_valid = is_valid & ~neighbors.overflowed
         if self.excluded is not None and self.images is not None:
             is_valid = is_valid & self._are_bonded_nearest(position, cell)
-        # NaN instead of a wrong value.
-        return tuple(jnp.where(is_valid, each, jnp.nan) for each in results)
+        return jnp.where(is_valid, value, jnp.nan)
 
 
 @arguments(
@@ -312,7 +319,14 @@ def _fits(cutoff: jax.Array, space: Space) -> jax.Array:
     return jnp.all(2 * cutoff <= slack * space.widths)
 
 
-def _of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+def of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+    """Return the parameters of all pairs, (N, N) or one number for all.
+
+    Args:
+        values: by name.
+        species: of each particle, (N,); ``None`` if no value is a table.
+    """
+
     def resolved(parameter: PairParameter) -> jax.Array:
         if isinstance(parameter, PerParticle):
             return parameter.mix(parameter.value[:, None], parameter.value[None, :])

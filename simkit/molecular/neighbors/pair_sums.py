@@ -95,7 +95,7 @@ def sums_of(
         ``energy``, scalar; ``force``, energy / length, (N, d); for ``stress`` the virial, energy, (d, d), symmetric.
     """
     dimension = position.shape[1]
-    entries = [(a, b) for a in range(dimension) for b in range(a, dimension)]
+    entries = upper_triangle(dimension)
     counts = {"energy": 1, "force": dimension, "stress": len(entries)}
 
     def term(pair: PairTerms) -> Components:
@@ -110,7 +110,7 @@ def sums_of(
             values["stress"] = tuple(force[a] * pair.separation[b] for a, b in entries) if "stress" in names else ()
         return tuple(each for name in names for each in values[name])
 
-    totals = iter(_accumulate(sums, position, cell, neighbors, term, sum(counts[name] for name in names)))
+    totals = iter(accumulated(sums, position, cell, neighbors, term, sum(counts[name] for name in names)))
     results = []
     for name in names:
         columns = [next(totals) for _ in range(counts[name])]
@@ -119,10 +119,25 @@ def sums_of(
         elif name == "energy":
             results.append(columns[0].sum() / 2)
         else:
-            each = dict(zip(entries, (column.sum() / 2 for column in columns), strict=True))
-            rows = [[each[min(a, b), max(a, b)] for b in range(dimension)] for a in range(dimension)]
-            results.append(jnp.stack([jnp.stack(row) for row in rows]))
+            results.append(virial_of(columns))
     return tuple(results)
+
+
+def upper_triangle(dimension: int) -> list[tuple[int, int]]:
+    """Return the rows and columns of the entries of a symmetric tensor, each once."""
+    return [(a, b) for a in range(dimension) for b in range(a, dimension)]
+
+
+def virial_of(totals: Components) -> jax.Array:
+    """Return the virial tensor, (d, d), of the sums of every particle over its neighbors, which hold each pair twice.
+
+    Args:
+        totals: (N,) each, in the order of `upper_triangle`.
+    """
+    dimension = {3: 2, 6: 3}[len(totals)]
+    entries = dict(zip(upper_triangle(dimension), totals, strict=True))
+    rows = [[entries[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
+    return jnp.stack([jnp.stack(row) for row in rows])
 
 
 def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array:
@@ -132,7 +147,7 @@ def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array
     return jnp.where(pair.is_pair, potential.force_over_distance(pair.squared_distance, **pair.parameters), 0)
 
 
-def _accumulate(
+def accumulated(
     sums: PairSums,
     position: jax.Array,
     cell: Cell,
@@ -140,7 +155,16 @@ def _accumulate(
     term: Callable[[PairTerms], Components],
     count: int,
 ) -> Components:
-    """Return the sums of ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
+    """Return the sums of a term over the neighbors of each particle, (N,) each in the order of the slots.
+
+    Args:
+        sums: the cut-off, and parameters that the term takes.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        neighbors: current.
+        term: ``pairs -> `` arrays (M, N) to be summed, zero for entries that are no pair.
+        count: number of these arrays.
+    """
 
     def in_blocks(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> Components:
         add = _adding(sums, position, cell, neighbors, term, is_whole=False)

@@ -14,6 +14,7 @@ from simkit.molecular.potentials.pair import (
     truncated,
 )
 from simkit.molecular.potentials.soft_sphere import soft_sphere
+from simkit.molecular.potentials.tabulated import tabulated
 from simkit.molecular.potentials.weeks_chandler_andersen import weeks_chandler_andersen
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "per_pair",
     "soft_sphere",
     "switched",
+    "tabulated",
     "tail_energy",
     "tail_pressure",
     "truncated",
