@@ -34,7 +34,7 @@ PAIR, HERE, THERE = "pair ", "here ", "there "
 SLOPE_HERE, SLOPE_THERE = "slope here", "slope there"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddedAtoms(PairInteraction):
     """An embedded-atom energy on the lists of its pairs; see `embedded_atom`.
 

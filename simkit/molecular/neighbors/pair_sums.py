@@ -128,7 +128,7 @@ def upper_triangle(dimension: int) -> list[tuple[int, int]]:
     return [(a, b) for a in range(dimension) for b in range(a, dimension)]
 
 
-def virial_of(totals: Components) -> jax.Array:
+def virial_of(totals: Sequence[jax.Array]) -> jax.Array:
     """Return the virial tensor, (d, d), of the sums of every particle over its neighbors, which hold each pair twice.
 
     Args:
