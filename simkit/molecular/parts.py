@@ -19,10 +19,13 @@ DECLARED = ("declaration",)
 POTENTIALS = Registry(
     "potential",
     {
+        "buckingham": "simkit.molecular.potentials.buckingham:buckingham",
+        "coulomb": "simkit.molecular.potentials.coulomb:coulomb",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",
+        "reaction_field": "simkit.molecular.potentials.coulomb:reaction_field",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
