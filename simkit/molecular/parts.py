@@ -22,6 +22,7 @@ POTENTIALS = Registry(
         "buckingham": "simkit.molecular.potentials.buckingham:buckingham",
         "coulomb": "simkit.molecular.potentials.coulomb:coulomb",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
+        "ewald": "simkit.molecular.electrostatics.ewald:many_body",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",

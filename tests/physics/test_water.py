@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from simkit.molecular import electrostatics, interactions, potentials, spaces
-from simkit.molecular.electrostatics.ewald import _excluded_energy, _wave_sum
+from simkit.molecular.electrostatics.charges import _excluded_energy
+from simkit.molecular.electrostatics.ewald import _wave_sum
 from simkit.molecular.structures import parse_extended_xyz
 
 DATA = Path(__file__).parents[1] / "data" / "water"
 BOLTZMANN = 0.00831446261815324  # kJ/mol/K
 COULOMB = 1389.35457644382  # kJ/mol angstrom, for elementary charges
-# NIST Standard Reference Simulation Website, SPC/E water; the Fourier parts of the two skewed cells, which NIST sums over
-# other wave vectors, are those over all |n_i| <= 7.
+# NIST Standard Reference Simulation Website, SPC/E water; the Fourier parts of the two skewed cells, which NIST
+# sums over other wave vectors, are those over all |n_i| <= 7.
 # name: alpha, Lennard-Jones, tail, real space, Fourier, intramolecular, self
 CONFIGURATIONS = {
     "cubic_100": (0.28, 827.61110, -6.84875, -4646.86076, 52.132457, 23363.573742, -23652.080371),

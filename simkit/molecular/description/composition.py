@@ -17,7 +17,14 @@ from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.description.fields import field_of, wall_of
 from simkit.molecular.description.formulas import TIME, Names, names_of
-from simkit.molecular.description.interactions import Interactions, StiffnessAt, images_of, interactions_of, scale_of
+from simkit.molecular.description.interactions import (
+    Interactions,
+    StiffnessAt,
+    images_of,
+    interactions_of,
+    scale_of,
+    values_taken,
+)
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import (
     Particles,
@@ -128,7 +135,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         raise UserError(problem)
     params = as_arrays(parameters)
     names = names_of(params, settings["derived"], value_names(table), tuple(table))
-    refuse_idle_values(table, settings)
+    refuse_idle_values(table, settings, values_taken(settings["interactions"]))
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)
     particles = particles_of(table, names, places.count, places.arrangement, places.structure)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ class Interactions:
         pairs: pair energies.
         many_body: interactions that are no sums of pairs.
         fields: external energies and walls.
-        others: energies of jax-md, without periodic images.
+        others: energies that need no block of cells: sums of jax-md over nearest images, and those of all images.
         tails: tail corrections beyond cut-offs, per cell.
     """
 
@@ -162,7 +162,8 @@ def interactions_of(
             others.append(jax_md_term(each, energy, names, particles, cell, params))
             continue
         if isinstance(energy, ManyBody):
-            many_body.append(_many_body_term(each, energy, names, particles, cell.dimension))
+            term = _many_body_term(each, energy, names, particles, cell, params)
+            (others if energy.usual_cutoff else many_body).append(term)
             continue
         term = pair_term(each, energy, names, particles)
         too_many = f"{particles.count} particles have too many pairs"
@@ -183,10 +184,12 @@ def interactions_of(
 
 
 def _many_body_term(
-    settings: Settings, body: ManyBody, names: Names, particles: Particles, dimension: int
+    settings: Settings, body: ManyBody, names: Names, particles: Particles, cell: SystemCell, params: Params
 ) -> WholeTerm:
     """Return an interaction that is no sum of pairs."""
-    if dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
+    if body.usual_cutoff and not cell.is_closed:
+        raise settings.refuse("potential", f"= '{settings['potential']}' needs a cell that repeats along all axes")
+    if cell.dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
         space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
         kinds = "of one species " if body.of_one_species else ""
         raise settings.refuse("potential", f"= '{settings['potential']}' is {kinds}in {space} dimensions")
@@ -195,15 +198,29 @@ def _many_body_term(
         problem = f"= '{settings['potential']}' needs a {missing[0]} of each species, and none has one"
         raise settings.refuse("potential", f"{problem}; give the {missing[0]}s in particles")
 
+    if body.usual_cutoff and settings["cutoff"] is not None:
+        formulas["cutoff"] = names.number(settings["cutoff"])
+
     def values(params: Params) -> dict[str, jax.Array]:
-        return {name: formula.number(params) for name, formula in formulas.items()}
+        numbers = {name: formula.number(params) for name, formula in formulas.items()}
+        if body.usual_cutoff and "cutoff" not in numbers:
+            # The cut-off is no property of the energy, which does not depend on it.
+            space = spaces.of_cell(jax.lax.stop_gradient(cell.cell(params)), cell.dimension)
+            numbers["cutoff"] = body.usual_cutoff(space, particles.count)
+        return numbers
 
     def taken(params: Params) -> dict[str, jax.Array]:
         return values(params) | {name: particles.of_each(name, params) for name in body.of_particles}
 
     made, bond = body.interaction, body.bond
     if not isinstance(made, Interaction):
-        made = made(Atoms(particles.species, particles.names, particles.excluded))
+        atoms = Atoms(particles.species, particles.names, particles.excluded)
+        if body.usual_cutoff:
+            if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
+                raise settings.refuse("potential", f"= '{settings['potential']}' is made outside of traced functions")
+            refuse_no_volume(cell, params)
+            atoms = atoms._replace(cell=np.asarray(cell.vectors(params)), cutoff=float(values(params)["cutoff"]))
+        made = made(atoms)
     return WholeTerm(
         settings,
         with_converted_params(made, taken),
@@ -211,6 +228,21 @@ def _many_body_term(
         lambda params: body.reach(**values(params)),
         None if bond is None else lambda params: bond(**values(params)),
     )
+
+
+def values_taken(settings: Sequence[Settings]) -> set[str]:
+    """Return the names of values of the particles that interactions by name take.
+
+    Args:
+        settings: settings of each interaction.
+    """
+    names: set[str] = set()
+    for each in settings:
+        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
+        names.update(
+            energy.of_particles if isinstance(energy, ManyBody) else declaration_of(POTENTIAL.part(each)).values
+        )
+    return names
 
 
 def _refuse_idle_species(interactions: Interactions, particles: Particles, least: int) -> None:

@@ -74,8 +74,8 @@ class PairTerm:
 
     @property
     def is_contact(self) -> bool:
-        """Whether the energy ends by itself, as that of soft spheres, so that pairs touch or do not."""
-        return self.cutoff is not None and not self.ends
+        """Whether the energy ends by itself where a bond ends, as that of soft spheres: pairs touch or do not."""
+        return self.cutoff is not None and not self.ends and self.bare.bond is not None
 
     def reach(self, params: Params) -> jax.Array:
         """Return the distance beyond which no pair interacts, one number."""

@@ -172,10 +172,11 @@ SPECIES = {
     "diameter": number_of_each(
         "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
     ),
+    "charge": number_of_each("charge of each, which Coulomb energies by name take", 0.0, unit="charge"),
     "frozen": flag("whether they do not move; they still act on the others"),
     "values": named(
-        "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
-        "`charge_j` in that of a pair",
+        "further numbers of the species, such as a valence: `valence` in the energy of a field, `valence_i` and "
+        "`valence_j` in that of a pair",
         number_of_each("a number"),
     ),
 }

@@ -27,8 +27,8 @@ CONSTANT = {
 def coulomb() -> PairPotential:
     """Return the Coulomb potential of two charges, which may be damped.
 
-    ``U(r) = k q_i q_j erfc(alpha r) / r``. The parameters are the charges ``charge_i`` and ``charge_j``, the constant k,
-    ``coulomb_constant``, and alpha, ``damping``: zero for the plain potential, which serves clusters in free space.
+    ``U(r) = k q_i q_j erfc(alpha r) / r``. The parameters are the charges ``charge_i`` and ``charge_j``, the constant
+    ``coulomb_constant`` k, and alpha, ``damping``: zero for the plain potential, which serves clusters in free space.
 
     In a periodic cell a sum over pairs that ends at a cut-off replaces the lattice sum by screening. With
     `simkit.molecular.potentials.force_shifted` it is the damped shifted force potential of Fennell and Gezelter; good
