@@ -26,6 +26,7 @@ POTENTIALS = Registry(
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",
+        "particle_mesh_ewald": "simkit.molecular.electrostatics.particle_mesh:many_body",
         "reaction_field": "simkit.molecular.potentials.coulomb:reaction_field",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
