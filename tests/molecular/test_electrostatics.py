@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from simkit.molecular import electrostatics, structures
+from simkit.molecular.electrostatics import particle_mesh
 
 SKEWED = np.array([[5.0, 0.0, 0.0], [1.2, 4.6, 0.0], [-0.8, 0.7, 5.3]])
 # The last two are a molecule across a face of the cell.
@@ -81,3 +83,45 @@ def test_without_three_periods_the_energy_is_not_a_number():
     coulomb, params = coulomb_energy(2.2, 1e-3)
     for cell in (jnp.asarray([5.0, 5.0, jnp.inf]), jnp.full(3, 4.3)):  # a slab, and a cell that the cut-off exceeds
         assert np.isnan(jax.jit(coulomb.energy)(jnp.asarray(PLACES, float), cell, params, ((), ())))
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """Return a system of 40 random charges in a skewed cell, and its energy, forces and stress by Ewald summation."""
+    random = np.random.default_rng(0)
+    cell = 1.6 * SKEWED
+    x, charge = random.uniform(0, 1, (40, 3)) @ cell, random.normal(size=40)
+    split = electrostatics.split(1e-11)
+    params = {"charge": charge, "cutoff": 3.2, "damping": split.damping / 3.2}
+    with jax.enable_x64(True):
+        coulomb = electrostatics.ewald(electrostatics.wave_vectors(cell, split.largest / 3.2))
+        at = jax.tree.map(jnp.asarray, (x, cell, params, ((), ())))
+        return at, results(coulomb, at)
+
+
+def results(coulomb, at):
+    """Return energy, forces and stress."""
+    return jax.jit(lambda *at: (coulomb.energy(*at), coulomb.force(*at), coulomb.stress(*at)))(*at)
+
+
+def relative_error(some, exact):
+    """Return the root mean square error of forces over their root mean square."""
+    return float(jnp.sqrt(jnp.sum((some - exact) ** 2) / jnp.sum(exact**2)))
+
+
+def test_on_a_fine_mesh_particle_mesh_ewald_is_ewald_summation(x64, reference):
+    at, (energy, force, stress) = reference
+    mesh = results(electrostatics.particle_mesh_ewald((60, 60, 64), order=10), at)
+    np.testing.assert_allclose(mesh[0], energy, atol=1e-8)
+    assert relative_error(mesh[1], force) < 1e-8
+    np.testing.assert_allclose(mesh[2], stress, atol=1e-9)
+
+
+def test_sorted_particles_spread_the_same_charges_over_a_mesh(x64):
+    random = np.random.default_rng(5)
+    place, charge = jnp.asarray(random.uniform(-9, 20, (300, 3))), jnp.asarray(random.normal(size=300))
+    spread = [
+        jax.jit(lambda *at, form=form: form(*at, (9, 6, 10), 4, (0, 1, 0)))(place, charge)
+        for form in (particle_mesh._spread, particle_mesh._spread_sorted)
+    ]
+    np.testing.assert_allclose(*spread, atol=1e-13)

@@ -57,7 +57,7 @@ class Split(NamedTuple):
 
     Example:
         >>> print(f"{molecular.electrostatics.split(1e-5).damping:.4f}")
-        3.1234
+        3.3931
     """
 
     damping: float
@@ -67,21 +67,20 @@ class Split(NamedTuple):
 def split(tolerance: float) -> Split:
     """Return damping and longest wave vector, in units of the cut-off, that both sums need for a tolerance.
 
-    With ``erfc(s) = tolerance`` the damping is s, and the longest wave vector 2 s^2: what pairs beyond the cut-off and
-    longer waves lack is this fraction of the Coulomb energy of single charges at that distance.
+    With ``exp(-s^2) = tolerance`` the damping is s, and the longest wave vector 2 s^2: what pairs beyond the cut-off and
+    shorter waves lack in a force is about this fraction of the force between two charges at the cut-off.
 
     Args:
         tolerance: relative error, in (0, 1).
 
     Example:
         >>> print(f"{molecular.electrostatics.split(1e-5).largest:.2f}")
-        19.51
+        23.03
+
+    Reference: Kolafa, Perram, Mol. Simul. 9, 351 (1992), doi:10.1080/08927029208049126.
     """
-    low, high = 0.0, 27.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if math.erfc(middle) > tolerance else (low, middle)
-    return Split(low, 2 * low * low)
+    damping = math.sqrt(-math.log(tolerance))
+    return Split(damping, 2 * damping * damping)
 
 
 class Reciprocal(Protocol):
@@ -227,7 +226,7 @@ ROOM = 1.1
 PART = {
     "keys": {
         "tolerance": number(
-            "what the sums over pairs and waves may lack, relative to the energy of two charges at the cut-off",
+            "what the sums over pairs and waves may lack of a force, relative to that of two charges at the cut-off",
             1e-5,
             (1e-15, 0.1),
         )

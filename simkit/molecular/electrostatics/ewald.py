@@ -38,7 +38,8 @@ def many_body(tolerance: float = 1e-5) -> ManyBody:
     """Return the Ewald sum as scenario files name it, of the particles' ``charge``; see `ewald`.
 
     Where no cut-off is given, it is that of least work, at most half the narrowest width of the cell. Wave vectors
-    and images suffice for cells up to a tenth longer or shorter than at the default parameters; beyond, energies are NaN.
+    and images suffice for cells up to a tenth longer or shorter than at the default parameters; beyond, energies are
+    NaN.
     """
     chosen = split(tolerance)
 

@@ -2,7 +2,7 @@
 
 Charges are spread over the points of a mesh by B-splines, and a Fourier transform replaces the sum over particles for
 each wave vector. `mesh_operation` spreads and interpolates; both are transposes of each other, and their derivatives by
-positions are the same operations with derivatives of the splines. So derivatives of any order add in a fixed order, too.
+positions are the same operations with derivatives of the splines. So derivatives add in a fixed order, too.
 """
 
 import math
@@ -130,7 +130,7 @@ def mesh_for(cell: np.ndarray | jax.Array, cutoff: float, tolerance: float, orde
 
     Example:
         >>> molecular.electrostatics.mesh_for(np.full(3, 30.0), 9.0, 1e-5)
-        (48, 48, 48)
+        (54, 54, 54)
     """
     vectors, chosen = np.asarray(cell, float), split(tolerance)
     sides = vectors if vectors.ndim == 1 else np.linalg.norm(vectors, axis=1)
