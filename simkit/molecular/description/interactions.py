@@ -239,9 +239,11 @@ def values_taken(settings: Sequence[Settings]) -> set[str]:
     names: set[str] = set()
     for each in settings:
         energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
-        names.update(
-            energy.of_particles if isinstance(energy, ManyBody) else declaration_of(POTENTIAL.part(each)).values
-        )
+        if isinstance(energy, ManyBody):
+            names.update(energy.of_particles)
+        else:
+            declared = declaration_of(POTENTIAL.part(each)).values
+            names.update(name for name in declared if each["mixing"] or name.endswith(("_i", "_j")))
     return names
 
 

@@ -30,7 +30,7 @@ from simkit.core.settings import (
 from simkit.errors import UserError
 from simkit.molecular.barriers.band import KEYS
 from simkit.molecular.parts import BAROSTATS, FIELDS, MINIMIZERS, POTENTIALS, STARTS, THERMOSTATS
-from simkit.molecular.potentials.pair import ENDINGS
+from simkit.molecular.potentials.pair import ENDINGS, MIXING
 
 FIELD = Choice(FIELDS, "field", "an external energy by name")
 MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
@@ -253,6 +253,12 @@ INTERACTION = PartTable(
         ),
         "cutoff": formula(
             "distance beyond which a pair does not interact; of values and tables, too", None, unit="length"
+        ),
+        "mixing": word(
+            "how values of a pair follow from the `values` of both species, such as epsilon and sigma: lengths are "
+            "their mean (lorentz_berthelot) or, as energies always, the root of their product (geometric)",
+            tuple(MIXING),
+            None,
         ),
         "ending": word("how the energy ends at the cut-off", tuple(ENDINGS), "switch"),
         "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),
