@@ -67,8 +67,8 @@ class Split(NamedTuple):
 def split(tolerance: float) -> Split:
     """Return damping and longest wave vector, in units of the cut-off, that both sums need for a tolerance.
 
-    With ``exp(-s^2) = tolerance`` the damping is s, and the longest wave vector 2 s^2: what both sums lack of a force is
-    about this fraction of the force between two charges at the cut-off.
+    With ``exp(-s^2) = tolerance`` the damping is s, and the longest wave vector 2 s^2: what both sums lack of a force
+    is about this fraction of that between two charges at the cut-off.
 
     Args:
         tolerance: relative error, in (0, 1).

@@ -163,7 +163,7 @@ def _mesh_sum(mesh: tuple[int, ...], order: int) -> Reciprocal:
     """Return the sum over wave vectors on a mesh."""
     # Those along the last axis that the transform of real numbers keeps: the others are their conjugates.
     numbers = [np.fft.fftfreq(n, 1 / n) for n in mesh]
-    numbers[2] = np.arange(mesh[2] // 2 + 1)
+    numbers[2] = np.arange(mesh[2] // 2 + 1.0)
     grid = np.stack(np.meshgrid(*numbers, indexing="ij"), axis=-1)
     times = np.where(numbers[2] > 0, 2.0, 1.0)
     factors = [_lack_of_splines(n, order)[np.abs(k).astype(int)] for n, k in zip(mesh, numbers, strict=True)]
