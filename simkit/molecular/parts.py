@@ -21,12 +21,17 @@ DECLARED = ("declaration",)
 POTENTIALS = Registry(
     "potential",
     {
+        "buckingham": "simkit.molecular.potentials.buckingham:buckingham",
+        "coulomb": "simkit.molecular.potentials.coulomb:coulomb",
         "embedded_atom": "simkit.molecular.description.embedded_atoms:embedded_atom",
         "embedded_atom_tables": "simkit.molecular.interactions.atom_tables:embedded_atom_tables",
         "energy": "simkit.molecular.description.pair_energies:energy_by_expression",
+        "ewald": "simkit.molecular.electrostatics.ewald:many_body",
         "jax_md": "simkit.molecular.description.pair_energies:jax_md",
         "lennard_jones": "simkit.molecular.potentials.lennard_jones:lennard_jones",
         "morse": "simkit.molecular.potentials.morse:morse",
+        "particle_mesh_ewald": "simkit.molecular.electrostatics.particle_mesh:many_body",
+        "reaction_field": "simkit.molecular.potentials.coulomb:reaction_field",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "tersoff": "simkit.molecular.interactions.tersoff:many_body",

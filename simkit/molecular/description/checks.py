@@ -194,7 +194,13 @@ def _refuse_short_cell(system: System, params: Params) -> None:
     widths = one * np.asarray(images or (1,) * cell.dimension)
     more = "raise cell.images" if images else "set cell.images = [3, 3, 3]"
     for what, far, width, place, remedy in (
-        ("an energy of jax-md", in_one, one.min(), "the cell", "write it as an expression"),
+        (
+            "the cutoff",
+            in_one,
+            one.min(),
+            "the cell",
+            "leave that of charges out, and write an energy of jax-md as an expression",
+        ),
         ("the cutoff", float(reach), widths.min(), block, more),
     ):
         if 2 * far > width * (1 + SLACK):

@@ -18,7 +18,14 @@ from simkit.errors import UserError
 from simkit.molecular.description.bonded_energies import bonded_energies
 from simkit.molecular.description.fields import field_of, wall_of
 from simkit.molecular.description.formulas import TIME, Names, names_of
-from simkit.molecular.description.interactions import Interactions, StiffnessAt, images_of, interactions_of, scale_of
+from simkit.molecular.description.interactions import (
+    Interactions,
+    StiffnessAt,
+    images_of,
+    interactions_of,
+    scale_of,
+    values_taken,
+)
 from simkit.molecular.description.molecules import angle_names, molecules_of
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import (
@@ -130,7 +137,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         raise UserError(problem)
     params = as_arrays(parameters)
     names = names_of(params, settings["derived"], value_names(table), tuple(table), angle_names(settings["molecules"]))
-    refuse_idle_values(table, settings)
+    refuse_idle_values(table, settings, values_taken(settings["interactions"]))
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)
     molecules = molecules_of(settings["molecules"], names.species)

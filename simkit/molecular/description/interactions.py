@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class Interactions:
         pairs: pair energies.
         many_body: interactions that are no sums of pairs.
         fields: external energies and walls.
-        others: energies of jax-md, without periodic images.
+        others: energies that need no block of cells: sums of jax-md over nearest images, and those of all images.
         tails: tail corrections beyond cut-offs, per cell.
         bonded: energies of bonds, angles and dihedrals.
         guard: no energy, but NaN where molecules are too large for the cell; ``None`` where they need not be looked at.
@@ -186,7 +186,8 @@ def interactions_of(
             many_body.append(embedded_atom_term(each, energy, names, particles, cell.dimension))
             continue
         if isinstance(energy, ManyBody):
-            many_body.append(_many_body_term(each, energy, names, particles, cell.dimension))
+            term = _many_body_term(each, energy, names, particles, cell, params)
+            (others if energy.usual_cutoff else many_body).append(term)
             continue
         term = pair_term(each, energy, names, particles)
         too_many = f"{particles.count} particles have too many pairs"
@@ -206,11 +207,12 @@ def interactions_of(
             raise term.settings.refuse(
                 "one_four", "has no effect: no molecule has atoms three bonds apart; leave it out"
             )
-    if others and len(particles.excluded):
+    of_jax_md = [each for each in others if each.each is not None]
+    if of_jax_md and len(particles.excluded):
         problem = "is a sum of jax-md over all pairs, and molecules exclude some; write the energy as an expression"
-        raise others[0].settings.refuse("jax_md", problem)
+        raise of_jax_md[0].settings.refuse("jax_md", problem)
     guard = None
-    if (pairs or many_body) and not cell.is_free:
+    if (pairs or many_body or others) and not cell.is_free:
         is_weighted = any(term.settings["one_four"] is not None for term in pairs)
         guard = whole_molecules(particles.molecules, one_four=is_weighted)
     interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded, guard)
@@ -219,10 +221,12 @@ def interactions_of(
 
 
 def _many_body_term(
-    settings: Settings, body: ManyBody, names: Names, particles: Particles, dimension: int
+    settings: Settings, body: ManyBody, names: Names, particles: Particles, cell: SystemCell, params: Params
 ) -> WholeTerm:
     """Return an interaction that is no sum of pairs."""
-    if dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
+    if body.usual_cutoff and not cell.is_closed:
+        raise settings.refuse("potential", f"= '{settings['potential']}' needs a cell that repeats along all axes")
+    if cell.dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
         space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
         kinds = "of one species " if body.of_one_species else ""
         raise settings.refuse("potential", f"= '{settings['potential']}' is {kinds}in {space} dimensions")
@@ -231,8 +235,16 @@ def _many_body_term(
         problem = f"= '{settings['potential']}' needs a {missing[0]} of each species, and none has one"
         raise settings.refuse("potential", f"{problem}; give the {missing[0]}s in particles")
 
+    if body.usual_cutoff and settings["cutoff"] is not None:
+        formulas["cutoff"] = names.number(settings["cutoff"])
+
     def values(params: Params) -> dict[str, jax.Array]:
-        return {name: formula.number(params) for name, formula in formulas.items()}
+        numbers = {name: formula.number(params) for name, formula in formulas.items()}
+        if body.usual_cutoff and "cutoff" not in numbers:
+            # The cut-off is no property of the energy, which does not depend on it.
+            space = spaces.of_cell(jax.lax.stop_gradient(cell.cell(params)), cell.dimension)
+            numbers["cutoff"] = body.usual_cutoff(space, particles.count)
+        return numbers
 
     def in_block(cells: int) -> Interaction:
         def taken(params: Params) -> dict[str, jax.Array]:
@@ -248,7 +260,14 @@ def _many_body_term(
             if cells > 1 and len(particles.excluded):
                 problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"
                 raise settings.refuse("potential", f"{problem}; enlarge the cell")
-            made = made(Atoms(np.tile(particles.species, cells), particles.names, particles.excluded))
+            atoms = Atoms(np.tile(particles.species, cells), particles.names, particles.excluded)
+            if body.usual_cutoff:
+                if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
+                    problem = f"= '{settings['potential']}' is made outside of traced functions"
+                    raise settings.refuse("potential", problem)
+                refuse_no_volume(cell, params)
+                atoms = atoms._replace(cell=np.asarray(cell.vectors(params)), cutoff=float(values(params)["cutoff"]))
+            made = made(atoms)
         return with_converted_params(made, taken)
 
     bond = body.bond
@@ -260,6 +279,23 @@ def _many_body_term(
         None if bond is None else lambda params: bond(**values(params)),
         in_block=in_block,
     )
+
+
+def values_taken(settings: Sequence[Settings]) -> set[str]:
+    """Return the names of values of the particles that interactions by name take.
+
+    Args:
+        settings: settings of each interaction.
+    """
+    names: set[str] = set()
+    for each in settings:
+        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
+        if isinstance(energy, ManyBody):
+            names.update(energy.of_particles)
+        else:
+            declared = declaration_of(POTENTIAL.part(each)).values
+            names.update(name for name in declared if each["mixing"] or name.endswith(("_i", "_j")))
+    return names
 
 
 def _refuse_idle_species(interactions: Interactions, particles: Particles, least: int) -> None:

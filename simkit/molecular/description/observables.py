@@ -332,8 +332,15 @@ def reasons(system: System) -> dict[str, str]:
     cell = "needs a cell that repeats along all axes"
     of_cell = "" if system.room.is_closed else cell
     shared = (
-        "is the energy in pairs and fields, and Stillinger-Weber energies, bonds, and tails of a cutoff belong to no "
+        "is the energy in pairs and fields, and bonds, energies of more particles and tails of a cutoff belong to no "
         "particle"
+    )
+    is_shared = (
+        interactions.many_body
+        or interactions.tails
+        or interactions.bonded
+        or interactions.weighted
+        or any(other.each is None for other in interactions.others)
     )
     of_elasticity = of_cell if "relax" in system.sequence else 'needs particles at rest, and so the task "relax"'
     if interactions.fields or system.frozen is not None:
@@ -342,9 +349,7 @@ def reasons(system: System) -> dict[str, str]:
         "contacts": of_contacts,
         "load": of_contacts,
         "hexatic_order": of_contacts or ("" if system.room.dimension == 2 else "needs two dimensions"),
-        "energy_of_particle": shared
-        if interactions.many_body or interactions.tails or interactions.bonded or interactions.weighted
-        else "",
+        "energy_of_particle": shared if is_shared else "",
         "packing_fraction": of_cell,
         "displacement": of_sites,
         "origin": of_sites or (cell if places.fractions is None else ""),

@@ -33,7 +33,7 @@ from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.interactions.pair_interaction import uniform_tail
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential, pair_potential
-from simkit.molecular.potentials.pair import ENDINGS
+from simkit.molecular.potentials.pair import ENDINGS, MIXING, geometric_mean
 from simkit.molecular.potentials.soft_sphere import OVERLAP
 
 AXES = ("row", "column")
@@ -74,8 +74,8 @@ class PairTerm:
 
     @property
     def is_contact(self) -> bool:
-        """Whether the energy ends by itself, as that of soft spheres, so that pairs touch or do not."""
-        return self.cutoff is not None and not self.ends
+        """Whether the energy ends by itself where a bond ends, as that of soft spheres: pairs touch or do not."""
+        return self.cutoff is not None and not self.ends and self.bare.bond is not None
 
     def reach(self, params: Params) -> jax.Array:
         """Return the distance beyond which no pair interacts, one number."""
@@ -147,7 +147,8 @@ def at_pairs(
 @part(
     keys={
         "energy": formula("energy at the distance r, of the values, tables and parameters", unit="energy", takes=("r",))
-    }
+    },
+    excludes={"mixing": "which takes values of both particles by name, as in sqrt(epsilon_i*epsilon_j)"},
 )
 def energy_by_expression(energy: FormulaText) -> FormulaText:
     """Return the text of an energy of the distance ``r``, which a scenario file gives in place of a name."""
@@ -193,8 +194,12 @@ def pair_term(
     cutoff_names = parse(settings["cutoff"].text, settings["cutoff"].where).names if settings["cutoff"] else ()
     refuse_idle(settings, [*defaults, *cutoff_names, *taken])
     of_particles = {name: end for name in defaults if name not in values and (end := _end(name, names))}
+    mixed = _mixed(settings, [name for name in defaults if name not in values], names)
+    of_particles |= {name: (name, mix) for name, mix in mixed.items() if name in particles.individual}
     sources = {
-        name: _source(name, default, values, names, settings)
+        name: _mixed_table(particles, name, mixed[name])
+        if name in mixed
+        else _source(name, default, values, names, settings)
         for name, default in defaults.items()
         if name not in of_particles
     }
@@ -236,6 +241,29 @@ def pair_term(
 
 type Value = Callable[[Params], jax.Array]
 type Mix = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def _mixed(settings: Settings, declared: list[str], names: Names) -> dict[str, Mix]:
+    """Return the values of an energy that are mixed from those of both species, each with its mean."""
+    if settings["mixing"] is None:
+        return {}
+    units = {name: each.unit for name, each in declaration_of(POTENTIAL.part(settings)).values.items()}
+    of_lengths = MIXING[settings["mixing"]]
+    mixed = {
+        name: of_lengths if units[name] == "length" else geometric_mean for name in declared if name in names.values
+    }
+    if not mixed:
+        problem = f"has no effect: no species has {' or '.join(declared)} among its values; give them in particles"
+        raise settings.refuse("mixing", problem)
+    return mixed
+
+
+def _mixed_table(particles: Particles, name: str, mix: Mix) -> Value:
+    def table(params: Params) -> jax.Array:
+        each = particles.of_species(name, params)
+        return mix(each[:, None], each[None, :])
+
+    return table
 
 
 def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
@@ -402,7 +430,7 @@ _SUM = "which is a sum of jax-md over all pairs"
 @part(
     keys={"jax_md": word("a pair energy of jax-md by name", tuple(ENERGIES))},
     values=_RANGED,
-    excludes=dict.fromkeys(("between", "tail", "skin", "method", "ending"), _SUM),
+    excludes=dict.fromkeys(("between", "tail", "skin", "method", "ending", "mixing"), _SUM),
 )
 def jax_md(jax_md: str) -> JaxMdEnergy:
     """Return a pair energy of jax-md."""

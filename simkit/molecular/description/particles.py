@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Self
 
 import jax
@@ -73,7 +73,9 @@ class Particles:
 
 def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
     """Return the names of all numbers that species have of their own."""
-    return tuple(dict.fromkeys(name for each in table.values() for name in each["values"]))
+    names = [name for each in table.values() for name in each["values"]]
+    names += ["charge" for each in table.values() if "charge" in each.given]
+    return tuple(dict.fromkeys(names))
 
 
 def particles_of(
@@ -103,7 +105,7 @@ def particles_of(
         species, held = _species_by_symbol(table, structure.symbols, molecules), structure.arrays.get(FROZEN)
     rows = [table[name] for name in names.species]
     columns = {key: [row[key] for row in rows] for key in ("mass", "diameter")}
-    columns |= {name: [row["values"].get(name) for row in rows] for name in value_names(table)}
+    columns |= {name: [_value_of(row, name) for row in rows] for name in value_names(table)}
     numbers, individual = {}, {}
     for name, column in columns.items():
         texts = [each if isinstance(each, FormulaText) else FormulaText("0", "") for each in column]
@@ -119,17 +121,27 @@ def particles_of(
     return Particles(names.species, species, numbers, individual, frozen, molecules.excluded, molecules)
 
 
-def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> None:
+def _value_of(species: Settings, name: str) -> Any:
+    """Return a value that a species has of its own, as it is written; ``None`` without it."""
+    if name != "charge" or "charge" not in species.given:
+        return species["values"].get(name)
+    if "charge" in species["values"]:
+        raise species.refuse("charge", "is among its values, too; keep one of them")
+    return species["charge"]
+
+
+def refuse_idle_values(table: Mapping[str, Settings], settings: Settings, taken: Collection[str]) -> None:
     """Refuse values of species that no formula takes, such as a misspelt one, for which another counts as zero.
 
     Args:
         table: settings of each species.
         settings: all settings.
+        taken: names of values that interactions by name take.
 
     Raises:
         UserError: names the first of them.
     """
-    used: set[str] = set()
+    used = set(taken)
 
     def visit(value: Any) -> None:
         for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ():
@@ -139,6 +151,8 @@ def refuse_idle_values(table: Mapping[str, Settings], settings: Settings) -> Non
 
     visit({key: settings[key] for key in settings if key != "particles"})
     for species in table.values():
+        if "charge" in species.given and used.isdisjoint(("charge", "charge_i", "charge_j")):
+            raise species.refuse("charge", "is not taken by any energy; add one of charges, or leave it out")
         for name in species["values"]:
             if used.isdisjoint((name, f"{name}_i", f"{name}_j")):
                 others = [other for other in value_names(table) if other != name]

@@ -41,7 +41,7 @@ from simkit.molecular.parts import (
     STARTS,
     THERMOSTATS,
 )
-from simkit.molecular.potentials.pair import ENDINGS
+from simkit.molecular.potentials.pair import ENDINGS, MIXING
 
 FIELD = Choice(FIELDS, "field", "an external energy by name")
 MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
@@ -184,10 +184,11 @@ SPECIES = {
     "diameter": number_of_each(
         "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
     ),
+    "charge": number_of_each("charge of each, which Coulomb energies by name take", 0.0, unit="charge"),
     "frozen": flag("whether they do not move; they still act on the others"),
     "values": named(
-        "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
-        "`charge_j` in that of a pair",
+        "further numbers of the species, such as a valence: `valence` in the energy of a field, `valence_i` and "
+        "`valence_j` in that of a pair",
         number_of_each("a number"),
     ),
 }
@@ -264,6 +265,12 @@ INTERACTION = PartTable(
         ),
         "cutoff": formula(
             "distance beyond which a pair does not interact; of values and tables, too", None, unit="length"
+        ),
+        "mixing": word(
+            "how values of a pair follow from the `values` of both species, such as epsilon and sigma: lengths are "
+            "their mean (lorentz_berthelot) or, as energies always, the root of their product (geometric)",
+            tuple(MIXING),
+            None,
         ),
         "ending": word("how the energy ends at the cut-off", tuple(ENDINGS), "switch"),
         "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),

@@ -39,6 +39,9 @@ LATTICES = {
     "face_centered_cubic": (lattices.face_centered_cubic, 3),
     "hexagonal_close_packed": (lattices.hexagonal_close_packed, 3),
     "diamond": (lattices.diamond, 3),
+    "body_centered_cubic": (lattices.body_centered_cubic, 3),
+    "rocksalt": (lattices.rocksalt, 3),
+    "fluorite": (lattices.fluorite, 3),
 }
 
 

@@ -125,6 +125,8 @@ class Atoms(NamedTuple):
         species: index of the species of each particle, int32, (N,).
         names: of the species, in the order of the indices.
         excluded: pairs of particles that do not interact because they are bonded, (K, 2) with the lower index first.
+        cell: lattice vectors as rows at the default parameters, (d, d), for an interaction that sums over images.
+        cutoff: its cut-off there, length.
 
     Example:
         >>> molecular.interactions.Atoms(np.array([0, 1, 1]), ("O", "H"), np.array([[0, 1], [0, 2], [1, 2]])).names
@@ -134,6 +136,8 @@ class Atoms(NamedTuple):
     species: np.ndarray
     names: tuple[str, ...]
     excluded: np.ndarray
+    cell: np.ndarray | None = None
+    cutoff: float | None = None
 
 
 class ManyBody(NamedTuple):
@@ -150,6 +154,9 @@ class ManyBody(NamedTuple):
         of_particles: names of numbers of the particles, such as ``charge``, which it takes beside the values as params,
             (N,) each.
         knows_excluded: whether it leaves out pairs that molecules exclude; if not, it is refused beside them.
+        usual_cutoff: of an interaction that sums over all images itself, in a cell that repeats along all axes:
+            ``(space, number of particles) -> `` cut-off of its sum over pairs, which joins its values as ``cutoff``,
+            where the settings give none; ``None`` for an interaction of nearest images.
 
     Example:
         >>> spread = molecular.interactions.user_energy(
@@ -169,6 +176,7 @@ class ManyBody(NamedTuple):
     of_one_species: bool = True
     of_particles: tuple[str, ...] = ()
     knows_excluded: bool = False
+    usual_cutoff: Callable[[spaces.Space, int], jax.Array] | None = None
 
 
 def combined(*interactions: Interaction) -> Interaction:

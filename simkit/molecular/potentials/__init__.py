@@ -1,5 +1,7 @@
 """Pair potentials: energy and force of two particles at a distance."""
 
+from simkit.molecular.potentials.buckingham import buckingham
+from simkit.molecular.potentials.coulomb import coulomb, reaction_field
 from simkit.molecular.potentials.lennard_jones import lennard_jones, mie, tail_energy, tail_pressure
 from simkit.molecular.potentials.morse import morse, morse_diatomic
 from simkit.molecular.potentials.pair import (
@@ -19,6 +21,8 @@ from simkit.molecular.potentials.weeks_chandler_andersen import weeks_chandler_a
 
 __all__ = [
     "PairPotential",
+    "buckingham",
+    "coulomb",
     "energy_shifted",
     "force_shifted",
     "lennard_jones",
@@ -29,6 +33,7 @@ __all__ = [
     "morse_diatomic",
     "pair_potential",
     "per_pair",
+    "reaction_field",
     "soft_sphere",
     "switched",
     "tabulated",

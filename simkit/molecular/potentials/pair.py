@@ -6,6 +6,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import root
+
 
 class PairPotential(NamedTuple):
     """A pair potential U(r); parameters broadcast against the distances, so each pair may have its own.
@@ -238,6 +240,18 @@ def switched(potential: PairPotential) -> PairPotential:
     return PairPotential(energy=energy, force=force)
 
 
+def arithmetic_mean(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return ``(a + b) / 2``, elementwise."""
+    return (a + b) / 2
+
+
+def geometric_mean(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return ``sqrt(a b)``, elementwise, with derivative zero where it is zero."""
+    return root(a * b)
+
+
+# Mean of the lengths of two species, by the name of a mixing rule; of all other values it is the geometric one.
+MIXING = {"lorentz_berthelot": arithmetic_mean, "geometric": geometric_mean}
 # Ways to end at a cut-off, by name.
 ENDINGS = {
     "switch": switched,

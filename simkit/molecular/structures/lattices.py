@@ -1,6 +1,8 @@
 """Perfect crystal lattices: positions of the particles and periodic cell."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -164,20 +166,90 @@ def diamond(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) 
     return _crystal(FACE_CENTERED + shifted, (4 / math.sqrt(3),) * 3, repeats, spacing)
 
 
+def body_centered_cubic(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return a body-centered cubic crystal, 8 nearest neighbors; with two species, the structure of cesium chloride.
+
+    The unit cell is a cube of side ``2 / sqrt(3) spacing`` (the lattice constant) with two particles. All corners come
+    before all centers.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> iron = molecular.structures.body_centered_cubic((2, 2, 2), spacing=2.482)
+        >>> print(len(iron.position), np.diag(iron.cell / 2).round(3))
+        16 [2.866 2.866 2.866]
+    """
+    return _crystal([(0, 0, 0)], (2 / math.sqrt(3),) * 3, repeats, spacing, [(1 / 2, 1 / 2, 1 / 2)])
+
+
+def rocksalt(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return the structure of rock salt, 6 nearest neighbors of the other species.
+
+    The unit cell is a cube of side ``2 spacing`` (the lattice constant) with eight particles. All particles of one
+    species come before those of the other.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> salt = molecular.structures.rocksalt((2, 2, 2), spacing=2.82)
+        >>> print(len(salt.position), np.diag(salt.cell / 2).round(2))
+        64 [5.64 5.64 5.64]
+    """
+    shifted = [tuple((x + 1 / 2) % 1 for x in site) for site in FACE_CENTERED]
+    return _crystal(FACE_CENTERED, (2.0,) * 3, repeats, spacing, shifted)
+
+
+def fluorite(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return the structure of fluorite, CaF2: 8 nearest neighbors of the first species, 4 of the second.
+
+    The unit cell is a cube of side ``4 / sqrt(3) spacing`` (the lattice constant) with four particles of the first and
+    eight of the second species. All particles of one species come before those of the other.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+
+    Example:
+        >>> fluorite = molecular.structures.fluorite((1, 1, 1), spacing=2.366)
+        >>> print(len(fluorite.position), np.diag(fluorite.cell).round(2))
+        12 [5.46 5.46 5.46]
+    """
+    corners = list(itertools.product((1 / 4, 3 / 4), repeat=3))
+    return _crystal(FACE_CENTERED, (4 / math.sqrt(3),) * 3, repeats, spacing, corners)
+
+
 def _crystal(
     sites: list[tuple[float, ...]],
     edges: tuple[float | jax.Array, ...],
     repeats: tuple[int, ...],
     spacing: jax.Array | float,
+    others: Sequence[tuple[float, ...]] = (),
 ) -> Lattice:
-    """Repeat a unit cell with the given sites (in units of its edges) and edges (in units of the spacing)."""
+    """Repeat a unit cell with the given sites (in units of its edges) and edges (in units of the spacing).
+
+    Sites of ``others``, of a second species, follow in all cells after the first ones.
+    """
     dimension = len(edges)
     if len(repeats) != dimension or any(n != int(n) or n < 1 for n in repeats):
         raise UserError(f"repeats = {repeats}; give {dimension} positive numbers of unit cells, one per axis")
     counts = [int(n) for n in repeats]
-    check_particles(math.prod(counts) * len(sites), f"repeats = {counts}")
+    check_particles(math.prod(counts) * (len(sites) + len(others)), f"repeats = {counts}")
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, dimension)
-    fractions = ((corners + np.asarray(sites)) / counts).reshape(-1, dimension)
+    species = [np.asarray(each).reshape(-1, dimension) for each in (sites, others)]
+    fractions = np.concatenate([((corners + each) / counts).reshape(-1, dimension) for each in species])
     sides = [jnp.asarray(n * edge * spacing, dtype=float) for n, edge in zip(counts, edges, strict=True)]
     position, cell = _filled(np.asarray(fractions, sides[0].dtype), sides)
     return Lattice(position=position, cell=cell)
