@@ -16,13 +16,18 @@ from tests.molecular.description.test_molecules import VALUES, made
 def test_values_of_terms_have_derivatives(x64, task, mode):
     keys = made(task=task)
     keys["interactions"] = [{**keys["interactions"][0], "ending": "switch"}]
+    values = VALUES
     if task == "relax":
+        # Dihedrals are undefined where three atoms lie on a line, which stops this minimization.
+        for each in ("dihedrals", "impropers"):
+            keys["molecules"]["tailed"].pop(each)
+        values = {name: VALUES[name] for name in ("k", "b", "k_tail", "bend", "theta_0")}
         keys["relax"], steps = {"minimizer": "fire", "force_tolerance": 1e-12}, 5000
     else:
         keys["dynamics"], steps = {"method": "velocity_verlet", "time_step": 0.002, "temperature": 0.1}, 20
-    simulation = system(**keys, parameters=VALUES)
+    simulation = system(**keys, parameters=values)
     objective = Objective(simulation, "potential_energy", steps=steps)
-    checked = check_gradient(objective, simulation.params, jax.random.key(0), list(VALUES), mode=mode)
+    checked = check_gradient(objective, simulation.params, jax.random.key(0), list(values), mode=mode)
     assert set(checked.verdict.values()) == {"agrees"}
     assert max(checked.relative_difference.values()) < 1e-6
 
@@ -47,7 +52,7 @@ def test_modes_of_an_ideal_chain_relax_as_damped_oscillators(x64):
         dynamics={"method": "langevin", "time_step": step, "temperature": 1.0, "friction": friction},
         parameters={"k": stiffness},
     )
-    run = simkit.run(simulation, steps=8000, every=every, precision="float64")
+    run = simkit.run(simulation, steps=8000, every=every)
     x = run["position"].values[100:].reshape(-1, chains, size, 3)
     for p in range(1, size):
         shape = np.sqrt(2 / size) * np.cos(p * np.pi * (np.arange(size) + 0.5) / size)
