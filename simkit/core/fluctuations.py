@@ -152,7 +152,7 @@ def ensemble_derivative(
             back((jnp.ones_like(value), jnp.zeros_like(log)))[0],
             back((jnp.zeros_like(value), jnp.ones_like(log)))[0],
         )
-        return value, *(ravel_pytree(slope)[0] for slope in slopes)
+        return value, ravel_pytree(slopes[0])[0], ravel_pytree(slopes[1])[0]
 
     advance = segment(simulation, every)
 

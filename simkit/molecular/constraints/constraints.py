@@ -441,7 +441,7 @@ def projected(
     """
 
     def projection(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
-        constraints.check(*position.shape)
+        constraints.check(len(position), position.shape[1])
         together = constraints.whole(position, cell)
         return together + constraints.shift(together, together, jnp.ones_like(position[:, 0]), params)
 

@@ -126,7 +126,7 @@ class MolecularDynamics:
         position = computed_once(spaces.checked_positions(self.start(params, position_key)))
         mobile, cell = self.mobile(len(position)), self.cell_at_start(params)
         if self.constraints is not None:
-            self.constraints.check(*position.shape, self.frozen)
+            self.constraints.check(len(position), position.shape[1], self.frozen)
             position = self.constraints.whole(position, cell)
             position = position + self.constraints.shift(position, position, self.mobility(position, params), params)
         neighbors = self.interaction.prepare(position, cell, params)
@@ -154,7 +154,8 @@ class MolecularDynamics:
 
     def mobility(self, position: jax.Array, params: Params) -> jax.Array:
         """Return the inverse masses, zero for frozen particles, (N,)."""
-        return mobility(self.mass_of(params), None if self.frozen is None else self.frozen[:, None], position)
+        held = None if self.frozen is None else jnp.asarray(self.frozen)[:, None]
+        return mobility(self.mass_of(params), held, position)
 
     def _bond_error(self, position: jax.Array, params: Params) -> Any:
         return () if self.constraints is None else jax.lax.stop_gradient(self.constraints.error(position, params))
