@@ -5,13 +5,16 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import word
 from simkit.core.status import Status
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.integrators import integrator_named
+from simkit.rigid.integrators import INTEGRATORS, integrator_named
 from simkit.rigid.parts import SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 
+@part(keys={"integrator": word("integrator", tuple(INTEGRATORS), "velocity_verlet")})
 @dataclasses.dataclass(frozen=True)
 class Free:
     """Motion under loads alone.

@@ -24,6 +24,7 @@ FACTORIES = {
     "rigid.heavy_top": "simkit.rigid.systems.free_bodies:heavy_top",
     "rigid.billiards_break": "simkit.rigid.systems.hard_impacts:billiards_break",
     "rigid.newtons_cradle": "simkit.rigid.systems.hard_impacts:newtons_cradle",
+    "rigid.scene": "simkit.rigid.description.system:system",
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
     "rigid.box_stack": "simkit.rigid.systems.contacts:box_stack",
     "rigid.falling_pile": "simkit.rigid.systems.contacts:falling_pile",

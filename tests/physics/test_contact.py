@@ -11,12 +11,13 @@ from scipy.optimize import brentq
 from simkit.core.rollout import trajectory
 from simkit.rigid import box_stack, rolling_ball, sliding_block
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.contact.two_balls import DEFAULTS as EVENT_DEFAULTS
 from tests.rigid.contact.two_balls import central_differences, derivatives, end

@@ -30,12 +30,14 @@ from simkit.rigid import (
 from simkit.rigid.algebra import vector
 from simkit.rigid.algebra.quaternion import quaternion
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, repeat, sphere
+from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import angular_velocity, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.contacts import rolling_ball, sliding_block
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile

@@ -11,7 +11,7 @@ import pytest
 from simkit.core.status import FAILURES, Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import vector
-from simkit.rigid.bodies.bodies import KINDS, box, capsule, disk, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.bodies import KINDS, gather, repeat, with_inertia
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
@@ -23,6 +23,10 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, plane
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
 from tests.tables import every
 
@@ -167,7 +171,7 @@ def test_a_part_that_a_method_does_not_support_is_refused_by_name(method, part):
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
     # The remedy is another method that does.
-    remedy = str(caught.value).split("choose dynamics = ")[1]
+    remedy = str(caught.value).split("choose the method ")[1]
     assert [name for name in TABLE if name in remedy] == [name for name in TABLE if part in TABLE[name]]
 
 

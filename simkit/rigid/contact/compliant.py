@@ -2,13 +2,17 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import by_device
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import formula, number, whole, word
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
@@ -19,7 +23,7 @@ from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
-from simkit.rigid.integrators import integrator_named
+from simkit.rigid.integrators import INTEGRATORS, integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
@@ -42,6 +46,19 @@ class Durations:
     boxes_met: jax.Array
 
 
+@part(
+    keys={
+        "substeps": whole("substeps per time step; the shortest contact should last 30", 8, low=1),
+        "creep_speed": number("speed in m/s below which friction is viscous", 1e-3, POSITIVE),
+        "integrator": word("integrator", tuple(INTEGRATORS), "velocity_verlet"),
+    },
+    values={
+        "stiffness": formula("force of a contact over the power 3/2 of its overlap", unit="N/m^(3/2)", bounds=POSITIVE),
+        "dissipation": formula(
+            "relative loss of speed of a slow ball in an impact, per m/s", 0.0, unit="s/m", bounds=NOT_NEGATIVE
+        ),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class Compliant:
     """Contact by the Hunt-Crossley force, integrated in substeps.
@@ -60,8 +77,8 @@ class Compliant:
 
     Attributes:
         substeps: number per time step. Good values: enough for 30 or more in the shortest contact.
-        stiffness: name of the parameter k, in N/m^(3/2).
-        dissipation: name of the parameter a, in s/m.
+        stiffness: name of the parameter k, in N/m^(3/2), or a function of the parameters.
+        dissipation: name of the parameter a, in s/m, or a function of the parameters.
         creep_speed: c in m/s, below which friction is viscous; a block on a slope creeps at about this speed.
         integrator: as for `simkit.rigid.free.Free`.
 
@@ -86,8 +103,8 @@ class Compliant:
     """
 
     substeps: int = 8
-    stiffness: str = "stiffness"
-    dissipation: str = "dissipation"
+    stiffness: str | Callable[[Params], jax.Array] = "stiffness"
+    dissipation: str | Callable[[Params], jax.Array] = "dissipation"
     creep_speed: float = 1e-3
     integrator: str = "velocity_verlet"
 
@@ -103,9 +120,9 @@ class Compliant:
         return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
     @property
-    def reads(self) -> tuple[str, str]:
+    def reads(self) -> tuple[str, ...]:
         """Return the parameters of the scene that it reads, one number each."""
-        return self.stiffness, self.dissipation
+        return tuple(name for name in (self.stiffness, self.dissipation) if isinstance(name, str))
 
     def start(self, motion: Motion, setting: Setting) -> Durations:
         """Return durations of zero: no contact has lasted yet."""
@@ -193,10 +210,10 @@ class Compliant:
         if strength is None:
             overlap = jnp.maximum(-points.gap, 0)
             # The root has no derivative at zero overlap, where the force is zero anyway.
-            spring = params[self.stiffness] * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
+            spring = _parameter(self.stiffness, params) * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
         else:
-            spring = params[self.stiffness] * strength
-        along = spring * jnp.maximum(1 + 1.5 * params[self.dissipation] * rate, 0)
+            spring = _parameter(self.stiffness, params) * strength
+        along = spring * jnp.maximum(1 + 1.5 * _parameter(self.dissipation, params) * rate, 0)
         slip = velocity + rate * points.normal
         return along * points.normal - (friction * along / jnp.sqrt(dot(slip, slip) + self.creep_speed**2)) * slip
 
@@ -213,6 +230,13 @@ class Compliant:
         """Return `BOXES_MET` if boxes touched, else `BRIEF_CONTACT` if a contact was too short, else `OK`."""
         code = jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
         return jnp.where(memory.boxes_met, jnp.int32(Status.BOXES_MET), code)
+
+
+def _parameter(quantity: str | Callable[[Params], jax.Array], params: Params) -> jax.Array:
+    """Return a parameter by name, or a function of the parameters of one scene, mapped over members."""
+    if isinstance(quantity, str):
+        return params[quantity]
+    return quantity(params) if jnp.ndim(params["time_step"]) == 0 else jax.vmap(quantity, -1, -1)(params)
 
 
 @pytree

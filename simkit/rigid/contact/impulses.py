@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import flag, number, whole
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
@@ -61,6 +63,14 @@ class Pressed:
     early: jax.Array
 
 
+@part(
+    keys={
+        "sweeps": whole("sweeps over all contacts in each step", 8, low=1),
+        "impacts": whole("passes by which an impact travels from body to body; 0 makes all impacts plastic", 4),
+        "correction": number("fraction of an overlap removed per step", 0.2, (0.0, 1.0)),
+        "warm": flag("whether sweeps start from the impulses of the last step", True),
+    }
+)
 @dataclasses.dataclass(frozen=True)
 class Impulses:
     """Contact by sequential impulses at the velocities, with a fixed number of sweeps.

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import whole
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
@@ -53,6 +55,12 @@ class JointMemory:
     apart: jax.Array
 
 
+@part(
+    keys={
+        "iterations": whole("iterations of all joints in every step", 8, low=1),
+        "order": whole("order of the method in time, 2 or 4", 2, low=2, high=4, is_even=True),
+    }
+)
 @dataclasses.dataclass(frozen=True)
 class Jointed:
     """Motion under loads and the joints of a scene, without contact.

@@ -13,7 +13,7 @@ from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, capsule, gather, repeat, sphere
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, gather, repeat
 from simkit.rigid.bodies.motion import Motion, angular_velocity, motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.impulses import Impulses
@@ -21,6 +21,9 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Dynamics, Planes, Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 
 # Mass of each body in kg; where it is no parameter, it sets energies and forces but cancels from the motion.

@@ -11,12 +11,14 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.rigid import newtons_cradle, sliding_block
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, gather, repeat, sphere
+from simkit.rigid.bodies.bodies import gather, repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.physics.test_bouncing import THROW, closed_form, closed_form_derivatives
 from tests.physics.test_contact import (
