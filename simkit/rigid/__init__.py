@@ -1,7 +1,7 @@
 """Rigid bodies: contact with physical derivatives, joints, and MJCF models."""
 
 from simkit.rigid.algebra.vector import Vector, norm, vector, zeros
-from simkit.rigid.bodies.bodies import gather, repeat, with_inertia
+from simkit.rigid.bodies.bodies import gather, held, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
@@ -65,6 +65,7 @@ __all__ = [
     "gather_planes",
     "gravity",
     "heavy_top",
+    "held",
     "hinge",
     "hinge_angle",
     "mjcf",

@@ -95,8 +95,9 @@ METHODS_BY_NAME = Registry(
 SHAPES = frozenset(KINDS)
 # Parts of a scene beside the shapes of its bodies. Every method supports loads of any kind.
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
+HELD = "held bodies"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
-PARTS = (*KINDS, PLANES, JOINTS, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
+PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
 # Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 
@@ -119,6 +120,8 @@ def check_structure(
     for index, kind in enumerate(bodies.kinds):
         if kind not in dynamics.supports:
             raise _refusal(dynamics, others, kind, f"body {index} is a {kind}")
+    if any(bodies.held) and HELD not in dynamics.supports:
+        raise _refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held")
     count = planes.offset.shape[0]
     if count and PLANES not in dynamics.supports:
         raise _refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}")

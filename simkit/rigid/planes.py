@@ -13,7 +13,7 @@ from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.scene import Planes
 
 FIXED = (
-    *("count", "mass", "density", "inertia", "position", "grid", "random"),
+    *("count", "mass", "density", "inertia", "motion", "position", "grid", "random"),
     *("orientation", "velocity", "angular_velocity", "scatter"),
 )
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ class Bodies:
         friction: coefficient of Coulomb friction; a contact uses the larger of the two.
         restitution: coefficient of restitution, 0 to 1; a contact uses the larger of the two.
         kinds: of each body, one of `KINDS`; static, so changing one compiles a new program.
+        held: of each body, whether no force and no contact changes its velocity; static.
     """
 
     mass: jax.Array
@@ -46,6 +47,7 @@ class Bodies:
     friction: jax.Array
     restitution: jax.Array
     kinds: tuple[str, ...] = dataclasses.field(metadata={"static": True})
+    held: tuple[bool, ...] = dataclasses.field(metadata={"static": True})
 
 
 def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
@@ -75,10 +77,24 @@ def gather(bodies: Sequence[Bodies]) -> Bodies:
         >>> bodies.mass.tolist()
         [1.0, 2.0]
     """
+    return _joined(bodies, lambda *values: jnp.stack(values))
+
+
+def concatenated(bodies: Sequence[Bodies]) -> Bodies:
+    """Return several collections of bodies as one.
+
+    Args:
+        bodies: each with the axis of the bodies.
+    """
+    return _joined(bodies, lambda *values: jnp.concatenate(values))
+
+
+def _joined(bodies: Sequence[Bodies], join: Callable[..., jax.Array]) -> Bodies:
     kinds = tuple(kind for body in bodies for kind in body.kinds)
+    held = tuple(is_held for body in bodies for is_held in body.held)
     # Only trees of the same static fields combine.
-    without_kinds = [dataclasses.replace(body, kinds=()) for body in bodies]
-    return dataclasses.replace(each(lambda *values: jnp.stack(values), *without_kinds), kinds=kinds)
+    without = [dataclasses.replace(body, kinds=(), held=()) for body in bodies]
+    return dataclasses.replace(each(join, *without), kinds=kinds, held=held)
 
 
 def repeat(body: Bodies, count: int) -> Bodies:
@@ -94,7 +110,45 @@ def repeat(body: Bodies, count: int) -> Bodies:
         (15,)
     """
     copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
-    return dataclasses.replace(copies, kinds=body.kinds * count)
+    return dataclasses.replace(copies, kinds=body.kinds * count, held=body.held * count)
+
+
+def held(body: Bodies) -> Bodies:
+    """Return a body that keeps its velocity, whatever loads, contacts and joints do: a fixed or a moving obstacle.
+
+    A scene may lead it along a path in time, see `simkit.rigid.scene.Scene`. Its mass and moments have no effect;
+    energies and momenta of a scene are those of the other bodies.
+
+    Args:
+        body: one or several bodies.
+
+    Example:
+        >>> table = rigid.held(rigid.box(1.0, (1.0, 1.0, 0.1)))
+        >>> table.held
+        (True,)
+    """
+    return dataclasses.replace(body, held=(True,) * len(body.held))
+
+
+def unless_held[T](bodies: Bodies, values: T) -> T:
+    """Return values of bodies, zero for those that are held.
+
+    Args:
+        bodies: the n bodies.
+        values: a tree of arrays (n, ...).
+    """
+    if not any(bodies.held):
+        return values
+    mask = np.array(bodies.held)
+    return each(lambda value: jnp.where(mask.reshape(-1, *(1,) * (value.ndim - 1)), 0, value), values)
+
+
+def where_held[T](bodies: Bodies, values: T, others: T) -> T:
+    """Return values for bodies that are held, and others for the rest, trees of arrays (n, ...)."""
+    if not any(bodies.held):
+        return others
+    mask = np.array(bodies.held)
+    return each(lambda a, b: jnp.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b), values, others)
 
 
 def check_bodies(bodies: Bodies) -> None:
@@ -176,4 +230,5 @@ def body(
         friction=jnp.asarray(friction, dtype=float),
         restitution=jnp.asarray(restitution, dtype=float),
         kinds=(kind,),
+        held=(False,),
     )

@@ -17,14 +17,14 @@ from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
-from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
 # Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
@@ -117,7 +117,7 @@ class Compliant:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes and friction; restitution follows from the dissipation."""
-        return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
+        return SHAPES | {PLANES, FRICTION, HELD, UNEVEN_SPHERES, TILTED_DISKS}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Compliant:
         advance, substep = integrator_named(self.integrator), time_step / self.substeps
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
-            return setting.load(motion, time) + self.force(motion, setting)
+            return setting.load(motion, time) + unless_held(setting.bodies, self.force(motion, setting))
 
         def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
             motion, durations = carry

@@ -22,10 +22,20 @@ from simkit.rigid.collision.broad_phase import nearby
 from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative, slot_by_slot, sweep
 from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
-from simkit.rigid.contact.law import Mobility, Push, Rest, Touch, Velocities, mobility_of, rest_of, resting
+from simkit.rigid.contact.law import (
+    Mobility,
+    Push,
+    Rest,
+    Touch,
+    Velocities,
+    mobility_of,
+    rest_of,
+    resting,
+    velocities_of,
+)
 from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.integrators import kick, move_freely
-from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
+from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
 
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
@@ -142,7 +152,7 @@ class Impulses:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes, friction, and restitution if there are passes for impacts."""
-        return SHAPES | {PLANES, FRICTION} | ({RESTITUTION} if self.impacts else set())
+        return SHAPES | {PLANES, FRICTION, HELD} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
@@ -174,10 +184,10 @@ class Impulses:
         behind = kick(motion, bodies, memory.lasting, -time_step / 2)
         kicked = kick(behind, bodies, load, time_step)
         mobility = mobility_of(bodies, motion)
-        before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
+        before = velocities_of(kicked, bodies, mobility)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
-        start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
+        start = velocities_of(motion, bodies, mobility)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
 
         def resolve(bodies: Bodies, planes: Planes, *arguments: Any) -> _Resolved:

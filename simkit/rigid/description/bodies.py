@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.evaluation import constant
+from simkit.core.expressions.scope import precision_of
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import Remedy, UserError, nearest
-from simkit.rigid.algebra.quaternion import Quaternion, exponential, multiply, on_sphere
+from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, repeat
-from simkit.rigid.bodies.motion import Motion, motion_of
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, repeat
+from simkit.rigid.bodies.motion import Motion, momentum_of_rotation, motion_of
 from simkit.rigid.collision.broad_phase import enclosing_radius
 from simkit.rigid.description.formulas import Names, at, values_of, vector_at
 from simkit.rigid.description.places import clearance_of, random_places
@@ -40,8 +41,8 @@ class Entry:
         first: index of its first body.
         places: number, row, column and layer of each copy, (copies,).
         bodies: ``params -> Bodies``, a collection of the copies.
-        position: ``params -> (x, y, z)`` without random changes, each one number or (copies,).
-        orientation: ``params -> Quaternion`` without random changes, (copies,).
+        position: ``(params, time=0) -> (x, y, z)`` without random changes, each one number or (copies,).
+        orientation: ``(params, time=0) -> Quaternion`` without random changes, (copies,).
         velocity: ``params -> (x, y, z)``, likewise.
         angular_velocity: ``params -> (x, y, z)``, likewise.
         region: ``params -> `` corners of the box of random places; None without.
@@ -53,8 +54,8 @@ class Entry:
     first: int
     places: Mapping[str, np.ndarray]
     bodies: Callable[[Params], Bodies]
-    position: Callable[[Params], tuple[jax.Array, ...]]
-    orientation: Callable[[Params], Quaternion]
+    position: Callable[..., tuple[jax.Array, ...]]
+    orientation: Callable[..., Quaternion]
     velocity: Callable[[Params], tuple[jax.Array, ...]]
     angular_velocity: Callable[[Params], tuple[jax.Array, ...]]
     region: Callable[[Params], tuple[Vector, Vector]] | None
@@ -64,6 +65,11 @@ class Entry:
     def count(self) -> int:
         """Number of its bodies."""
         return len(self.places["index"])
+
+    @property
+    def is_prescribed(self) -> bool:
+        """Whether position and orientation are functions of time."""
+        return self.settings["motion"] == "prescribed"
 
     @property
     def is_random(self) -> bool:
@@ -89,11 +95,7 @@ class Group:
 
     def bodies(self, params: Params) -> Bodies:
         """Return the constants of all bodies."""
-        parts = [entry.bodies(params) for entry in self.entries]
-        kinds = tuple(kind for part in parts for kind in part.kinds)
-        without_kinds = [dataclasses.replace(part, kinds=()) for part in parts]
-        joined = each(lambda *values: jnp.concatenate(values), *without_kinds)
-        return dataclasses.replace(joined, kinds=kinds)
+        return concatenated([entry.bodies(params) for entry in self.entries])
 
     def start(self, params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         """Return the motion of all bodies at the start."""
@@ -102,6 +104,31 @@ class Group:
         if any(entry.region for entry in self.entries):
             position = self._placed(params, bodies, position, key)
         return motion_of(bodies, position, orientation, velocity, spin)
+
+    @property
+    def path(self) -> Callable[[Motion, Bodies, jax.Array, Params], Motion] | None:
+        """Motion of the bodies whose motion is prescribed, as for `simkit.rigid.scene.Scene`; None without any."""
+        return self._path if any(entry.is_prescribed for entry in self.entries) else None
+
+    def _path(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Motion:
+        parts = []
+        for entry in self.entries:
+            span = slice(entry.first, entry.first + entry.count)
+            now = (motion.position[span], motion.orientation[span], motion.velocity[span])
+            if not entry.is_prescribed:
+                parts.append((*now, motion.angular_momentum[span]))
+                continue
+
+            def place(time: jax.Array, entry: Entry = entry) -> tuple[Vector, Quaternion]:
+                return vector_at(entry.position(params, time), entry.count), entry.orientation(params, time)
+
+            (position, orientation), (velocity, rate) = jax.jvp(place, (time,), (jnp.ones_like(time),))
+            # omega = 2 q' q^-1, a quaternion without scalar part.
+            spin = 2 * multiply(rate, conjugate(orientation)).v
+            own = each(lambda values, span=span: values[span], dataclasses.replace(bodies, kinds=(), held=()))
+            parts.append((position, orientation, velocity, momentum_of_rotation(own, orientation, spin)))
+        position, orientation, velocity, momentum = each(lambda *values: jnp.concatenate(values), *parts)
+        return Motion(position=position, orientation=orientation, velocity=velocity, angular_momentum=momentum)
 
     def check_random(self, params: Params, motion: Motion, bodies: Bodies) -> None:
         """Refuse random places that overlap because there is not enough room.
@@ -278,15 +305,17 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     count = len(places["index"])
 
     def bodies(params: Params) -> Bodies:
-        mass = of_copies["mass"](params) if "mass" in of_copies else None
         arguments = {name: at(value, params) for name, value in values.items()}
-        if mass is None:
+        if "density" in of_copies:
             mass = of_copies["density"](params) * declaration_of(shape).volume(**arguments)
+        else:
+            mass = of_copies["mass"](params) if "mass" in of_copies else jnp.ones((), precision_of(params))
         surface = [of_copies[key](params) for key in ("friction", "restitution")]
-        return _repeated(shape, mass, arguments, surface, moments and moments(params), count)
+        made = _repeated(shape, mass, arguments, surface, moments and moments(params), count)
+        return made if settings["motion"] == "free" else held(made)
 
-    def places_of(params: Params) -> tuple[jax.Array, ...]:
-        start = position(params)
+    def places_of(params: Params, time: jax.Array | float = 0.0) -> tuple[jax.Array, ...]:
+        start = position(params, time)
         if spacing is None:
             return start
         return tuple(
@@ -294,8 +323,8 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
             for x, distance, row in zip(start, spacing, rows, strict=True)
         )
 
-    def rotations(params: Params) -> Quaternion:
-        parts = [jnp.broadcast_to(part, (count,)) for part in orientation(params)]
+    def rotations(params: Params, time: jax.Array | float = 0.0) -> Quaternion:
+        parts = [jnp.broadcast_to(part, (count,)) for part in orientation(params, time)]
         return exponential(Vector(*parts)) if len(parts) == 3 else on_sphere(Quaternion(parts[0], Vector(*parts[1:])))
 
     def corners(params: Params) -> tuple[Vector, Vector]:
@@ -331,8 +360,27 @@ def _refuse_contradictions(settings: Settings) -> None:
         for other in others:
             if settings[key] is not None and other in settings.given:
                 raise settings.refuse(other, f"has no effect beside {key}; leave one of them out", Remedy("remove"))
-    if settings["mass"] is None and settings.get("density") is None:
+    _refuse_of_motion(settings)
+    if settings["motion"] == "free" and settings["mass"] is None and settings["density"] is None:
         raise settings.refuse("mass", "is missing; give a mass in kg, or a density in kg/m^3")
+
+
+def _refuse_of_motion(settings: Settings) -> None:
+    """Refuse what has no effect on a body whose motion is prescribed or held, and times of one that is free.
+
+    Raises:
+        UserError: naming the key.
+    """
+    motion = settings["motion"]
+    idle = ("velocity", "angular_velocity", "random", "scatter") if motion == "prescribed" else ()
+    for key in (*idle, *(("mass", "density", "inertia") if motion != "free" else ())):
+        if key in settings.given:
+            raise settings.refuse(key, f"has no effect on motion = '{motion}'; leave it out", Remedy("remove"))
+    for key in ("position", "orientation") if motion != "prescribed" else ():
+        for index, text in enumerate(settings[key]):
+            if re.search(r"\btime\b", text.text):
+                where = f"{settings.path(key)}[{index}]"
+                raise UserError(f"{where} takes the time; set motion = 'prescribed', or give a velocity", key=where)
 
 
 def _repeated(
@@ -356,4 +404,4 @@ def _repeated(
     if not any(jnp.ndim(leaf) for leaf in jax.tree.leaves(given)):
         return repeat(one(*given), count)
     bodies = jax.vmap(one)(*each(lambda leaf: jnp.broadcast_to(leaf, (count,)), given))
-    return dataclasses.replace(bodies, kinds=bodies.kinds * count)
+    return dataclasses.replace(bodies, kinds=bodies.kinds * count, held=bodies.held * count)

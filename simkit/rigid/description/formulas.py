@@ -44,7 +44,7 @@ class Names:
         return formula
 
     def of_copies(self, text: FormulaText, places: Mapping[str, np.ndarray]) -> Numbers:
-        """Return a function ``params -> numbers``, one for each copy of an entry, (copies,), or one for all.
+        """Return ``(params, time=0) -> numbers``, one for each copy of an entry, (copies,), or one for all.
 
         Args:
             text: of the formula.
@@ -52,11 +52,14 @@ class Names:
         """
         formula = self.scope.formula(text, text.takes)
 
-        def numbers(params: Params) -> jax.Array:
+        def numbers(params: Params, time: jax.Array | float = 0.0) -> jax.Array:
             if not formula.takes(*COPY):
-                return formula.number(params)
+                return formula.number(params, **{TIME: time})
             kind = precision_of(params)
-            given = {name: Named(jnp.asarray(values, kind), (COPIES,)) for name, values in places.items()}
+            given: dict[str, Any] = {
+                name: Named(jnp.asarray(values, kind), (COPIES,)) for name, values in places.items()
+            }
+            given[TIME] = time
             count = len(next(iter(places.values())))
             return jnp.broadcast_to(formula.on((COPIES,), params, **given), (count,))
 
@@ -65,10 +68,10 @@ class Names:
 
     def vector_of_copies(
         self, texts: tuple[FormulaText, ...], places: Mapping[str, np.ndarray]
-    ) -> Callable[[Params], tuple[jax.Array, ...]]:
-        """Return a function ``params -> components``, each as for `of_copies`."""
+    ) -> Callable[..., tuple[jax.Array, ...]]:
+        """Return a function ``(params, time=0) -> components``, each as for `of_copies`."""
         components = [self.of_copies(text, places) for text in texts]
-        return lambda params: tuple(component(params) for component in components)
+        return lambda params, time=0.0: tuple(component(params, time) for component in components)
 
     def of_bodies(self, text: FormulaText) -> Callable[[Motion, Bodies, jax.Array | None, Params], jax.Array]:
         """Return a function ``(motion, bodies, time, params) -> numbers``, one for each body, (bodies,)."""

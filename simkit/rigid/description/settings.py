@@ -1,10 +1,13 @@
 """Settings of a scene of rigid bodies described as data."""
 
+from typing import Any
+
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE
 from simkit.core.parts import Choice, PartTable
 from simkit.core.settings import (
     Setting,
     either,
+    flag,
     formula,
     line,
     named,
@@ -22,14 +25,14 @@ from simkit.rigid.shapes.solid import COPY
 NAME = line("name, by which joints, loads and quantities call it", "", 64, pattern=r"|[^\W\d]\w*", form="a name")
 
 
-def of_copies(doc: str, default: object = None, **options: object) -> Setting:
+def of_copies(doc: str, default: float | None = None, **options: Any) -> Setting:
     """Return a setting that is a number or a formula of the number of the body among the copies of its entry."""
-    return formula(doc, default, takes=COPY, **options)  # type: ignore[arg-type]
+    return formula(doc, default, **{"takes": COPY, **options})
 
 
-def vector_of_copies(doc: str, default: object = None, counts: tuple[int, ...] = (3,)) -> Setting:
+def vector_of_copies(doc: str, default: Any = None, counts: tuple[int, ...] = (3,), **options: Any) -> Setting:
     """Return a setting that is a list of such numbers, by default of three."""
-    return several(of_copies("a component"), doc, counts, default)
+    return several(of_copies("a component", **options), doc, counts, default)
 
 
 SHAPE = Choice(SOLIDS, "shape", "shape of the body")
@@ -43,7 +46,15 @@ BODY = PartTable(
         "inertia": vector_of_copies("principal moments of inertia, in place of those of the shape, in kg m^2"),
         "friction": of_copies("coefficient of friction; a contact has the larger of two", 0.0, bounds=NOT_NEGATIVE),
         "restitution": of_copies("coefficient of restitution; a contact has the larger of two", 0.0, bounds=SHARE),
-        "position": vector_of_copies("center of mass at the start, in m; of a grid, that of the first body", [0, 0, 0]),
+        "motion": word(
+            "free; held, which keeps its velocity whatever acts on it; or prescribed by formulas of the time for "
+            "position and orientation",
+            ("free", "held", "prescribed"),
+            "free",
+        ),
+        "position": vector_of_copies(
+            "center of mass at the start, in m; of a grid, that of the first body", [0, 0, 0], takes=(*COPY, "time")
+        ),
         "grid": table(
             "places in rows, columns and layers along x, y and z",
             {
@@ -59,7 +70,10 @@ BODY = PartTable(
             },
         ),
         "orientation": vector_of_copies(
-            "rotation at the start: a rotation vector in rad, or a quaternion w, x, y, z", [0, 0, 0], (3, 4)
+            "rotation at the start: a rotation vector in rad, or a quaternion w, x, y, z",
+            [0, 0, 0],
+            (3, 4),
+            takes=(*COPY, "time"),
         ),
         "velocity": vector_of_copies("velocity of the center at the start, in m/s", [0, 0, 0]),
         "angular_velocity": vector_of_copies("angular velocity at the start, in rad/s", [0, 0, 0]),
@@ -121,6 +135,7 @@ POINT = table(
 SETTINGS = {
     "bodies": several(BODY.setting("a kind of body"), "bodies, and planes that bound them"),
     "joints": several(JOINTS.setting("a kind of joint"), "joints, and pairs of anchors for springs", (), []),
+    "close_joints": flag("whether bodies are moved at the start, as little as possible, so that all joints are closed"),
     "motors": several(PartTable((MOTOR,), ON_JOINT).setting("a motor"), "motors, each in a hinge", (), []),
     "loads": several(LOAD_TABLE.setting("a load"), "springs, dampers, drag, forces and potential energies", (), []),
     "gravity": either(

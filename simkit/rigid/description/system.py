@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import scope
@@ -12,11 +13,14 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.parts import Choice, declaration_of
 from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
+from simkit.rigid.bodies.bodies import Bodies, where_held
+from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.description.bodies import Group, group_of
 from simkit.rigid.description.formulas import Names, values_of
 from simkit.rigid.description.joints import connections_of, loads_of
 from simkit.rigid.description.measures import measures_of
 from simkit.rigid.description.settings import METHOD, SETTINGS
+from simkit.rigid.joints.rattle import assemble
 from simkit.rigid.loads import BODY
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Dynamics, Scene
@@ -31,6 +35,7 @@ def system(
     *,
     bodies: Sequence[Mapping[str, Any]],
     joints: Sequence[Mapping[str, Any]] = (),
+    close_joints: bool = False,
     motors: Sequence[Mapping[str, Any]] = (),
     loads: Sequence[Mapping[str, Any]] = (),
     gravity: float | str | Sequence[float | str] | None = None,
@@ -51,6 +56,8 @@ def system(
         bodies: kinds of bodies: ``shape`` with its sizes, ``mass`` or ``density``, surface, ``count`` or ``grid``, and
             the motion at the start; planes that bound them are among them.
         joints: hinges, sliders, balls, welds, rods and attachments between bodies by ``name``, or with the world.
+        close_joints: whether bodies are moved at the start, as little as possible, and their velocities changed, so
+            that all joints are closed and stay so; see `simkit.rigid.joints.rattle.assemble`.
         motors: torques, speeds and servos in hinges.
         loads: springs, dampers, drag, forces and potential energies.
         gravity: acceleration of free fall along -z, or its vector.
@@ -92,15 +99,24 @@ def system(
     connections = connections_of(settings["joints"], group, names)
     loads_made = loads_of(settings, group, connections, names)
     measures = measures_of(settings, group, connections, names)
+
+    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
+        motion = group.start(params, bodies, key)
+        if group.path is not None:
+            time = jnp.zeros_like(params["time_step"])
+            motion = where_held(bodies, group.path(motion, bodies, time, params), motion)
+        return assemble(motion, bodies, connections.constraining(params))
+
     simulation = simulate(
         Scene(
             params=parameters,
             bodies=group.bodies,
-            start=group.start,
+            start=start if settings["close_joints"] else group.start,
             dynamics=_method_of(settings["method"], names),
             planes=group.planes,
             joints=connections.constraining,
             loads=loads_made,
+            path=group.path,
             measures=measures.diagnose,
             observe=measures.observe,
             dimensions=measures.dimensions,

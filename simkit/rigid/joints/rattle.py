@@ -14,7 +14,7 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import each, norm
 from simkit.rigid.arguments import check_integer
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, angular_velocity, momentum_of_rotation
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.joints.constraints import (
@@ -33,7 +33,7 @@ from simkit.rigid.joints.constraints import (
     times_vector,
     violations,
 )
-from simkit.rigid.parts import JOINTS, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import HELD, JOINTS, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 # Stages of the composition of each order, as fractions of the step.
@@ -113,7 +113,7 @@ class Jointed:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, and joints; planes are not supported."""
-        return SHAPES | {JOINTS, UNEVEN_SPHERES, TILTED_DISKS}
+        return SHAPES | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return a memory of zero constraint forces."""
@@ -241,7 +241,7 @@ def after_impulse(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.A
         rows: J.
         impulse: lambda, (rows, ...).
     """
-    push, turn = computed_once(spread_impulse(rows, impulse))
+    push, turn = unless_held(bodies, computed_once(spread_impulse(rows, impulse)))
     return dataclasses.replace(
         motion,
         velocity=motion.velocity + push / bodies.mass,
@@ -305,10 +305,11 @@ def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 1
         rows = jacobian(joints, placed, count)
         inverse = generalized_inverse(mobility(rows, motion, bodies))
         push, twist = spread_impulse(rows, -times_vector(inverse, violations(joints, placed)))
+        twist = unless_held(bodies, twist)
         turned = dataclasses.replace(still, orientation=motion.orientation, angular_momentum=twist)
         return dataclasses.replace(
             motion,
-            position=motion.position + push / bodies.mass,
+            position=motion.position + unless_held(bodies, push / bodies.mass),
             orientation=turn(motion.orientation, angular_velocity(turned, bodies)),
         )
 
