@@ -86,7 +86,7 @@ METHODS_BY_NAME = Registry(
         "events": "simkit.rigid.contact.events:Events",
         "free": "simkit.rigid.free:Free",
         "impulses": "simkit.rigid.contact.impulses:Impulses",
-        "jointed": "simkit.rigid.joints.rattle:Jointed",
+        "jointed": "simkit.rigid.joints.rattle:jointed",
     },
     DECLARED,
     aliases={name.title(): name for name in ("compliant", "events", "free", "impulses", "jointed")},

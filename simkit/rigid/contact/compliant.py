@@ -140,23 +140,30 @@ class Compliant:
         advance, substep = integrator_named(self.integrator), time_step / self.substeps
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
-            return setting.load(motion, time) + unless_held(setting.bodies, self.force(motion, setting))
+            return setting.load(motion, time) + self.force(motion, setting)
 
         def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
             motion, durations = carry
             motion = advance(motion, setting.bodies, load, time + index * substep, substep)
-            return (motion, _after_substep(durations, setting.bodies, _points(motion, setting))), None
+            return (motion, self.after_substep(durations, motion, setting)), None
 
         indices = jnp.arange(self.substeps, dtype=time_step.dtype)
         return jax.lax.scan(body, (motion, memory), indices)[0]
 
+    def after_substep(self, durations: Durations, motion: Motion, setting: Setting) -> Durations:
+        """Return the durations of contacts one substep later, at the motion after it."""
+        return _after_substep(durations, setting.bodies, _points(motion, setting))
+
     def force(self, motion: Motion, setting: Setting) -> Wrench:
-        """Return the forces and torques of all contacts.
+        """Return the forces and torques of all contacts, none on bodies that are held.
 
         Args:
             motion: state of the bodies.
             setting: bodies, planes and the parameters of the contact.
         """
+        return unless_held(setting.bodies, self._force(motion, setting))
+
+    def _force(self, motion: Motion, setting: Setting) -> Wrench:
         bodies, planes = setting.bodies, setting.planes
         on_planes, between = _points(motion, setting)
         count, kinds = planes.offset.shape[0], len(bodies.kinds)

@@ -126,6 +126,8 @@ def values_of(settings: Settings, part: Any, made: Callable[[FormulaText], Any])
     def of(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(of, value))
+        if isinstance(value, Settings):
+            return {key: of(each) for key, each in value.items()}
         return made(value) if isinstance(value, FormulaText) else value
 
     return {name: of(settings[name]) for name in declaration_of(part).values if settings[name] is not None}
