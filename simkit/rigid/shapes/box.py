@@ -20,7 +20,7 @@ from simkit.rigid.shapes.solid import size, solid
             several(size("a length"), "lengths along x, y and z", (3,)),
         )
     },
-    volume=lambda lengths: lengths[0] * lengths[1] * lengths[2] if np.ndim(lengths) else lengths**3,
+    volume=lambda lengths: lengths[0] * lengths[1] * lengths[2] if isinstance(lengths, tuple) else lengths**3,
 )
 def box(mass: Number, lengths: Sequence[Number] | Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
     """Return a solid box, ``I_x = m (b^2 + c^2) / 12`` and so on.

@@ -1,0 +1,236 @@
+"""Scenes as data: shipped systems with the same numbers, and derivatives through paths, joints, loads and motors."""
+
+import jax
+import numpy as np
+import pytest
+
+from simkit import rigid
+from simkit.core.rollout import trajectory
+from tests.differences import central_difference
+from tests.rigid.description.scenes import DRIVEN, NUMBERS
+from tests.tables import every
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+@pytest.fixture(scope="module")
+def driven():
+    """Return a rod on a hinge that a prescribed body carries, with a motor and a spring, and its numbers at the end."""
+    with jax.enable_x64(True):
+        scene = rigid.system(**DRIVEN, parameters={**NUMBERS, "time_step": 0.01})
+        return scene, jax.jit(lambda params: trajectory(scene, 20, 20)(params, jax.random.key(0))[2])
+
+
+def test_a_prescribed_body_follows_its_path_and_carries_what_is_jointed_to_it(driven):
+    scene, final = driven
+    last = {name: values[-1] for name, values in final(scene.params).items()}
+    assert np.isclose(last["time"], 0.2) and last["joint_error"] < 1e-14
+    cart = 0.1 * np.sin(3 * 0.2)
+    angle = 0.4 + last["pivot.angle"]
+    # The tip is at the end of a rod of one meter that begins at the cart.
+    assert np.isclose(last["tip.x"], cart - np.sin(angle), atol=1e-12)
+    assert np.isclose(last["tip.z"], -np.cos(angle), atol=1e-12)
+    assert np.isclose(last["rod.wy"], last["pivot.rate"])
+    assert np.isclose(last["band.length"], np.hypot(last["rod.x"] - 0.5, last["rod.z"] + 1))
+
+
+def test_derivatives_by_numbers_of_bodies_joints_loads_motors_and_paths_equal_differences(driven):
+    scene, final = driven
+    end = jax.jit(lambda params: final(params)["tip.x"][-1])
+    exact = central_difference(end, scene.params, [*NUMBERS])
+    forward, reverse = jax.jit(jax.jacfwd(end))(scene.params), jax.jit(jax.grad(end))(scene.params)
+    for name, value in exact.items():
+        assert abs(value) > 1e-6, name
+        assert np.isclose(forward[name], value, rtol=1e-6, atol=1e-9), name
+        assert np.isclose(reverse[name], forward[name], rtol=1e-10, atol=1e-14), name
+
+
+# Each shipped system with the scene that describes it, and how far positions may differ: nothing but rounding.
+SYSTEMS = {
+    "rolling_ball": (
+        rigid.rolling_ball,
+        dict(
+            bodies=[
+                {"shape": "plane"},
+                {
+                    "shape": "sphere",
+                    "name": "ball",
+                    "mass": 1,
+                    "radius": "radius",
+                    "friction": "friction",
+                    "position": [0, 0, "radius"],
+                    "velocity": ["speed", 0, 0],
+                    "angular_velocity": [0, "-back_spin", 0],
+                },
+            ],
+            gravity="gravity",
+            method={"name": "impulses", "sweeps": 2},
+            measured=["ball"],
+        ),
+    ),
+    "sliding_block": (
+        rigid.sliding_block,
+        dict(
+            derived={"angle": "slope*pi/180"},
+            bodies=[
+                {"shape": "plane", "normal": ["sin(angle)", 0, "cos(angle)"]},
+                {
+                    "shape": "box",
+                    "name": "block",
+                    "mass": 1,
+                    "lengths": [0.3, 0.2, 0.1],
+                    "friction": "friction",
+                    "position": ["0.05*sin(angle)", 0, "0.05*cos(angle)"],
+                    "orientation": [0, "angle", 0],
+                    "velocity": ["speed*cos(angle)", 0, "-speed*sin(angle)"],
+                },
+            ],
+            gravity="gravity",
+            method={"name": "impulses", "sweeps": 16},
+            measured=["block"],
+        ),
+    ),
+    "box_stack": (
+        rigid.box_stack,
+        dict(
+            bodies=[
+                {"shape": "plane"},
+                {
+                    "shape": "box",
+                    "name": "box",
+                    "count": 4,
+                    "mass": 1,
+                    "lengths": "length",
+                    "friction": "friction",
+                    "position": ["shift*(1 - cos(pi*index))/2", 0, "length*(index + 0.5) + drop*(index + 1)"],
+                    "velocity": ["where(index < 1, push, 0)", 0, 0],
+                },
+            ],
+            gravity="gravity",
+            method="impulses",
+        ),
+    ),
+    "newtons_cradle": (
+        rigid.newtons_cradle,
+        dict(
+            bodies=[
+                {
+                    "shape": "sphere",
+                    "name": "ball",
+                    "count": 5,
+                    "mass": "mass",
+                    "radius": "radius",
+                    "restitution": "restitution",
+                    "position": ["index*(2*radius + gap) - where(index < 1, distance, 0)", 0, "radius"],
+                    "velocity": ["where(index < 1, speed, 0)", 0, 0],
+                }
+            ],
+            method={"name": "events", "impacts": 10},
+            measured=["ball[4]"],
+        ),
+    ),
+    "projectile": (
+        rigid.projectile,
+        dict(
+            derived={"angle": "launch_angle*pi/180"},
+            bodies=[
+                {
+                    "shape": "capsule",
+                    "name": "club",
+                    "mass": "mass",
+                    "radius": "radius",
+                    "length": "length",
+                    "position": [0, 0, "launch_height"],
+                    "orientation": [0, "attitude*pi/180", 0],
+                    "velocity": ["launch_speed*cos(angle)", 0, "launch_speed*sin(angle)"],
+                    "angular_velocity": [0, "spin", 0],
+                }
+            ],
+            gravity="gravity",
+            loads=[{"load": "drag", "linear": "drag", "angular": "spin_drag"}],
+            method={"name": "free", "integrator": "runge_kutta"},
+            measured=["club"],
+        ),
+    ),
+    "compliant_bounce": (
+        rigid.compliant_bounce,
+        dict(
+            bodies=[
+                {"shape": "plane"},
+                {
+                    "shape": "sphere",
+                    "count": 5,
+                    "mass": "mass",
+                    "radius": "radius",
+                    "position": ["spacing*(index - 2)", 0, "radius + height*2**(index - 4)"],
+                },
+            ],
+            gravity="gravity",
+            method={"name": "compliant", "substeps": 32, "stiffness": "stiffness", "dissipation": "dissipation"},
+        ),
+    ),
+    "double_pendulum": (
+        lambda: rigid.double_pendulum(order=4),
+        dict(
+            derived={"upper": "upper_angle*pi/180", "lower": "lower_angle*pi/180"},
+            bodies=[
+                {
+                    "shape": "capsule",
+                    "name": "upper_rod",
+                    "mass": "upper_mass",
+                    "radius": "radius",
+                    "length": "upper_length",
+                    "orientation": [0, "-upper", 0],
+                    "position": ["upper_length/2*sin(upper)", 0, "-upper_length/2*cos(upper)"],
+                    "angular_velocity": [0, "-upper_rate", 0],
+                    "velocity": ["upper_rate*upper_length/2*cos(upper)", 0, "upper_rate*upper_length/2*sin(upper)"],
+                },
+                {
+                    "shape": "capsule",
+                    "name": "lower_rod",
+                    "mass": "lower_mass",
+                    "radius": "radius",
+                    "length": "lower_length",
+                    "orientation": [0, "-lower", 0],
+                    "position": [
+                        "upper_length*sin(upper) + lower_length/2*sin(lower)",
+                        0,
+                        "-upper_length*cos(upper) - lower_length/2*cos(lower)",
+                    ],
+                    "angular_velocity": [0, "-lower_rate", 0],
+                    "velocity": [
+                        "upper_rate*upper_length*cos(upper) + lower_rate*lower_length/2*cos(lower)",
+                        0,
+                        "upper_rate*upper_length*sin(upper) + lower_rate*lower_length/2*sin(lower)",
+                    ],
+                },
+            ],
+            joints=[
+                {"joint": "hinge", "first": "upper_rod", "anchor": [0, 0, "upper_length/2"], "axis": [0, 1, 0]},
+                {
+                    "joint": "hinge",
+                    "first": "lower_rod",
+                    "second": "upper_rod",
+                    "anchor": [0, 0, "lower_length/2"],
+                    "base": [0, 0, "-upper_length/2"],
+                    "axis": [0, 1, 0],
+                },
+            ],
+            gravity="gravity",
+            method={"name": "jointed", "order": 4},
+            points={"tip": {"body": "lower_rod", "at": [0, 0, "-lower_length/2"], "drawn": "path"}},
+        ),
+    ),
+}
+
+
+@every("name", SYSTEMS)
+def test_a_shipped_system_written_as_data_has_the_same_numbers(name):
+    make, scene = SYSTEMS[name]
+    old = make()
+    new = rigid.system(**scene, parameters=old.params)
+    frames = [jax.jit(trajectory(each, 50, 25))(each.params, jax.random.key(0)) for each in (old, new)]
+    for array in ("position", "orientation", "velocity"):
+        one, other = (np.asarray(each[1][array]) for each in frames)
+        assert np.abs(one - other).max() <= 1e-14 * max(1, np.abs(one).max()), array
+    assert np.allclose(frames[0][2]["energy"], frames[1][2]["energy"], rtol=1e-13, atol=1e-13)
