@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,32 +51,30 @@ def gravity(acceleration: Acceleration = "gravity") -> Load:
         [12.0]
     """
 
-    def vector_at(params: Params) -> Vector | None:
-        """Return the acceleration; None where it is a strength along -z."""
-        value = acceleration(params) if callable(acceleration) else acceleration
-        if isinstance(value, str) or not (isinstance(value, list | tuple) or jnp.ndim(value)):
-            return None
-        x, y, z = value  # type: ignore[misc]
-        return Vector(x, y, z)
-
-    def strength(params: Params) -> jax.Array:
+    def at(params: Params) -> Any:
+        """Return the strength along -z, or the three components of the acceleration."""
         if isinstance(acceleration, str):
             return parameter_of_load(acceleration, params)
-        return acceleration(params)  # type: ignore[operator,return-value]
+        return acceleration(params) if callable(acceleration) else acceleration
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del motion, time
-        zero, along = zeros(bodies.mass), vector_at(params)
-        if along is not None:
-            return Wrench(force=each(lambda component: bodies.mass * component, along), torque=zero)
-        return Wrench(force=Vector(zero.x, zero.y, -bodies.mass * strength(params)), torque=zero)
+        zero, along = zeros(bodies.mass), at(params)
+        if _is_vector(along):
+            return Wrench(force=Vector(*(bodies.mass * component for component in along)), torque=zero)
+        return Wrench(force=Vector(zero.x, zero.y, -bodies.mass * along), torque=zero)
 
     def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
-        if (along := vector_at(params)) is not None:
-            return -jnp.sum(bodies.mass * dot(along, motion.position), axis=0)
-        return jnp.sum(bodies.mass * strength(params) * motion.position.z, axis=0)
+        along = at(params)
+        if _is_vector(along):
+            return -jnp.sum(bodies.mass * dot(Vector(*along), motion.position), axis=0)
+        return jnp.sum(bodies.mass * along * motion.position.z, axis=0)
 
     return Load(wrench=wrench, energy=energy)
+
+
+def _is_vector(acceleration: Any) -> bool:
+    return isinstance(acceleration, list | tuple) or jnp.ndim(acceleration) > 0
 
 
 def applied(function: Callable[[Motion, Bodies, jax.Array, Params], Wrench]) -> Load:

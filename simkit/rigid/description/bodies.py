@@ -289,7 +289,7 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     shape, grid = SHAPE.part(settings), settings["grid"]
     counts = (settings["count"] or 1, 1, 1) if grid is None else grid["counts"]
     rows = np.unravel_index(np.arange(np.prod(counts)), counts, order="F")
-    places = dict(zip(COPY, (np.arange(np.prod(counts)), *rows), strict=True))
+    places: dict[str, np.ndarray] = dict(zip(COPY, (np.arange(np.prod(counts)), *rows), strict=True))
     values = values_of(settings, shape, lambda text: names.of_copies(text, places))
     of_copies = {
         key: names.of_copies(settings[key], places)
@@ -304,10 +304,16 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     scatter = settings["scatter"] or {}
     count = len(places["index"])
 
+    volume = getattr(declaration_of(shape), "volume", None)
+    if volume is None and "density" in of_copies:
+        raise settings.refuse(
+            "density", f"has no effect on shape = '{settings['shape']}', which has no volume; give a mass"
+        )
+
     def bodies(params: Params) -> Bodies:
         arguments = {name: at(value, params) for name, value in values.items()}
-        if "density" in of_copies:
-            mass = of_copies["density"](params) * declaration_of(shape).volume(**arguments)
+        if volume is not None and "density" in of_copies:
+            mass = of_copies["density"](params) * volume(**arguments)
         else:
             mass = of_copies["mass"](params) if "mass" in of_copies else jnp.ones((), precision_of(params))
         surface = [of_copies[key](params) for key in ("friction", "restitution")]

@@ -63,12 +63,17 @@ class Measures:
         """Names of the axes of the observed arrays."""
         present = {
             "planes": self.group.has_planes,
-            "pivots": None in self.joints.bases,
+            "pivots": any(map(self._has_pivot, self.joints.kinds, self.joints.bases)),
             "links": not set(DRAWN).isdisjoint(self.joints.kinds),
             "trace": bool(self.paths),
             "target": self.target is not None,
         }
         return {name: axes for name, axes in DIMENSIONS.items() if present[name]}
+
+    @staticmethod
+    def _has_pivot(kind: str, base: int | None) -> bool:
+        """Return whether pictures show the fixed point of a joint: not that of a rod or spring, which is a line."""
+        return base is None and kind not in DRAWN
 
     def diagnose(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the diagnostics."""
@@ -85,7 +90,7 @@ class Measures:
         pivots, links = [], []
         for of, kind, base in zip(self.joints.joints, self.joints.kinds, self.joints.bases, strict=True):
             first, second = anchors(motion, of(params))
-            if base is None:
+            if self._has_pivot(kind, base):
                 pivots.append(stacked(second))
             if kind in DRAWN:
                 links.append(jnp.stack([stacked(first), stacked(second)]))
