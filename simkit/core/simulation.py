@@ -268,7 +268,7 @@ class Simulation:
             UserError: that names the first parameter out of bounds, or raised by ``check``.
 
         Example:
-            >>> ball = rigid.rolling_ball()
+            >>> ball = rigid.bouncing_ball()
             >>> try:
             ...     ball.check_values(ball.params | {"friction": jnp.array(-1.0)}, jax.random.key(0))
             ... except simkit.UserError as error:
@@ -345,7 +345,7 @@ class Simulation:
             UserError: if a function does not return one array.
 
         Example:
-            >>> ball = rigid.rolling_ball()
+            >>> ball = simkit.build("rolling_ball")
             >>> ball = ball.with_quantities(share=lambda state, params: state.motion.velocity.x[0] / params["speed"])
             >>> run = simkit.run(ball, steps=400, every=400, back_spin=0.0)
             >>> print(f"{float(run['share'][-1]):.4f}, by hand {5 / 7:.4f}")

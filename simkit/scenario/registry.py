@@ -28,8 +28,6 @@ FACTORIES = {
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
     "rigid.box_stack": "simkit.rigid.systems.contacts:box_stack",
     "rigid.falling_pile": "simkit.rigid.systems.contacts:falling_pile",
-    "rigid.rolling_ball": "simkit.rigid.systems.contacts:rolling_ball",
-    "rigid.sliding_block": "simkit.rigid.systems.contacts:sliding_block",
     "rigid.compliant_bounce": "simkit.rigid.systems.contacts:compliant_bounce",
     "rigid.double_pendulum": "simkit.rigid.systems.linkages:double_pendulum",
     "rigid.four_bar_linkage": "simkit.rigid.systems.linkages:four_bar_linkage",
@@ -45,6 +43,8 @@ REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for na
     "molecular.jax_md_soft_spheres": "'molecular.system', as the scenario of that name does",
     "molecular.soft_sphere_packing": "'molecular.system', as the scenario of that name does",
     "molecular.structure": "'molecular.system' with start.structure, as the scenario silicon_vacancy does",
+    "rigid.rolling_ball": "'rigid.scene', as the scenario of that name does",
+    "rigid.sliding_block": "'rigid.scene', as the scenario of that name does",
 }
 # What to use instead of arguments that no longer exist, by simulation.
 REPLACED_ARGUMENTS = {"flow.domain": {"drive": "config.flow_rate, the mean velocity along x that is held"}}

@@ -39,7 +39,6 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
-from simkit.rigid.systems.contacts import rolling_ball, sliding_block
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import bouncing_ball
 from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
@@ -104,8 +103,6 @@ OUT_OF_RANGE = {
     heavy_top: {"width": 0.0, "arm": -0.1},
     newtons_cradle: {"mass": 0.0, "restitution": 1.01},
     projectile: {"drag": -0.1, "length": 0.0},
-    rolling_ball: {"radius": -0.1, "friction": -0.1},
-    sliding_block: {"friction": -0.1, "gravity": -9.81},
     steered_puck: {"start_gap": -0.1, "velocity_weight": -1.0},
     system_identification: {"mass": 0.0, "restitution": -0.5, "noise": 0.0},
 }

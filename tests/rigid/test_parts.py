@@ -11,7 +11,7 @@ import pytest
 from simkit.core.status import FAILURES, Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import vector
-from simkit.rigid.bodies.bodies import KINDS, gather, repeat, with_inertia
+from simkit.rigid.bodies.bodies import KINDS, gather, held, repeat, with_inertia
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
@@ -43,11 +43,11 @@ WHOLE = {
 CONTACT = {"planes", "friction", "restitution"}
 ANYWHERE = {"spheres with unequal moments of inertia", "disks out of the x-z plane"}
 TABLE = {
-    "Free": {*KINDS, *ANYWHERE},
+    "Free": {*KINDS, *ANYWHERE, "held bodies"},
     "Events": {"sphere", "disk", *CONTACT},
-    "Impulses": {*KINDS, *CONTACT},
-    "Compliant": {*KINDS, *ANYWHERE, *CONTACT} - {"restitution"},
-    "Jointed": {*KINDS, *ANYWHERE, "joints"},
+    "Impulses": {*KINDS, *CONTACT, "held bodies"},
+    "Compliant": {*KINDS, *ANYWHERE, *CONTACT, "held bodies"} - {"restitution"},
+    "Jointed": {*KINDS, *ANYWHERE, "joints", "held bodies"},
 }
 CELLS = [(method, part) for method in TABLE for part in PARTS]
 SERVED = [(method, part) for method, part in CELLS if part in TABLE[method]]
@@ -143,6 +143,8 @@ def scene_with(name, part):
         bodies = repeat(with_inertia(sphere(1.0, 0.1), (0.004, 0.004, 0.005)), 2)
     elif part == "disks out of the x-z plane":
         bodies = repeat(disk(1.0, 0.1), 2)
+    elif part == "held bodies":
+        bodies = held(bodies)
 
     def start(params, bodies, key):
         # Along y, which disks must not leave.
@@ -163,6 +165,7 @@ def scene_with(name, part):
 def test_the_table_is_what_the_methods_declare():
     assert {type(method).__name__: set(method.supports) for method in METHODS} == TABLE
     assert Impulses(impacts=0).supports == TABLE["Impulses"] - {"restitution"}
+    assert Jointed(contact=Compliant()).supports == TABLE["Jointed"] | TABLE["Compliant"]
 
 
 @every("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])

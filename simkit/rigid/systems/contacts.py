@@ -14,7 +14,7 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, gather, repeat
-from simkit.rigid.bodies.motion import Motion, angular_velocity, motion_of
+from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
@@ -41,139 +41,6 @@ def _under_gravity(
 ) -> Simulation:
     """Return bodies under gravity, by default on a level floor; arguments as for `Scene`."""
     return simulate(Scene(params, bodies, start, dynamics, planes, loads=(gravity(),), measures=measures, **others))
-
-
-ROLLING_BALL = {
-    "speed": Parameter(3.5, unit="m/s", doc="speed at the start"),
-    "back_spin": Parameter(10.0, unit="rad/s", doc="spin at the start; positive is that of a ball rolling backwards"),
-    "friction": Parameter(0.2, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor"),
-    "radius": Parameter(0.1, POSITIVE, "m", "radius of the ball"),
-    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(0.005, POSITIVE, "s", "time step"),
-}
-
-
-@described(
-    RIGID,
-    distance=("m", "displacement along x"),
-    speed=("m/s", "velocity along x"),
-    slip=("m/s", "slip, the velocity of the lowest point along x"),
-)
-def rolling_ball() -> Simulation:
-    """Return a solid sphere that slides on a level floor at the start.
-
-    Friction slows it by ``mu g`` and changes its spin until, after the time ``2 (v + r w) / (7 mu g)``, it rolls at the
-    constant speed ``(5 v - 2 r w) / 7``, which does not depend on friction, gravity or mass.
-
-    v is the parameter ``speed``, w ``back_spin``, mu ``friction`` and r ``radius``.
-
-    Good values: time steps of 1 to 10 ms.
-
-    Returns:
-        The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) along x, and ``slip`` (m/s), the velocity
-        of the lowest point.
-
-    Example:
-        >>> run = simkit.run(rigid.rolling_ball(), steps=400, every=400, back_spin=0.0, speed=3.5)
-        >>> print(f"{float(run['speed'][-1]):.4f} m/s = 5/7 of 3.5 m/s")
-        2.5000 m/s = 5/7 of 3.5 m/s
-    """
-
-    def bodies(params: Params) -> Bodies:
-        return repeat(sphere(MASS, params["radius"], params["friction"]), 1)
-
-    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
-        zero = jnp.zeros_like(bodies.mass)
-        return motion_of(
-            bodies,
-            Vector(zero, zero, bodies.radius),
-            velocity=Vector(zero + params["speed"], zero, zero),
-            angular_velocity=Vector(zero, zero - params["back_spin"], zero),
-        )
-
-    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-        spin = angular_velocity(motion, bodies).y[0]
-        speed = motion.velocity.x[0]
-        return {"distance": motion.position.x[0], "speed": speed, "slip": speed - params["radius"] * spin}
-
-    return _under_gravity(ROLLING_BALL, bodies, start, Impulses(sweeps=2), measures)
-
-
-SLIDING_BLOCK = {
-    "speed": Parameter(2.0, unit="m/s", doc="speed down the slope at the start"),
-    "slope": Parameter(15.0, unit="deg", doc="slope of the ground"),
-    "friction": Parameter(0.6, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between block and ground"),
-    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(0.00025, POSITIVE, "s", "time step"),
-}
-
-
-@described(
-    RIGID,
-    distance=("m", "distance down the slope"),
-    speed=("m/s", "velocity down the slope"),
-)
-def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), sweeps: int = 16) -> Simulation:
-    """Return a block that starts to slide down a slope at a given speed.
-
-    It slides with the acceleration ``g (sin a - mu cos a)`` down the slope. If that is negative the block comes to rest
-    after the distance ``v^2 / (2 g (mu cos a - sin a))`` and stays there.
-
-    v is the parameter ``speed``, a ``slope`` and mu ``friction``.
-
-    Good values: a flat block, which does not tip over; friction 0.2 to 0.8; time steps up to 5 ms, where the error of
-    the distance is about 1e-5 m. Derivatives need shorter ones: their relative error is up to two steps over the time
-    of sliding.
-
-    Args:
-        lengths: of the block along the slope, across it, and normal to it, in m.
-        sweeps: over the four corners in each step.
-
-    Returns:
-        The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) down the slope.
-
-    Example:
-        >>> run = simkit.run(rigid.sliding_block(), steps=400, every=400, slope=0.0, friction=0.5, time_step=0.002)
-        >>> print(f"{float(run['distance'][-1]):.2f} m = v^2 / (2 mu g) = {2**2 / 9.81:.2f} m")
-        0.41 m = v^2 / (2 mu g) = 0.41 m
-    """
-
-    def slope_of(params: Params) -> tuple[Vector, Vector]:
-        angle = jnp.deg2rad(params["slope"])
-        zero = jnp.zeros_like(angle)
-        return Vector(jnp.cos(angle), zero, -jnp.sin(angle)), Vector(jnp.sin(angle), zero, jnp.cos(angle))
-
-    def bodies(params: Params) -> Bodies:
-        return repeat(box(MASS, lengths, params["friction"]), 1)
-
-    def planes(params: Params) -> Planes:
-        _, normal = slope_of(params)
-        return plane((normal.x, normal.y, normal.z))
-
-    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
-        down, normal = slope_of(params)
-        zero = jnp.zeros_like(bodies.mass)
-        tilted = exponential(Vector(zero, zero + jnp.deg2rad(params["slope"]), zero))
-        return motion_of(bodies, lengths[2] / 2 * normal, tilted, params["speed"] * down)
-
-    def observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-        _, normal = slope_of(params)
-        return {"planes": jnp.stack([normal.x, normal.y, normal.z, jnp.zeros_like(normal.x)])[None]}
-
-    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-        down, _ = slope_of(params)
-        return {"distance": dot(motion.position, down)[0], "speed": dot(motion.velocity, down)[0]}
-
-    return _under_gravity(
-        SLIDING_BLOCK,
-        bodies,
-        start,
-        Impulses(sweeps=sweeps),
-        measures,
-        planes=planes,
-        observe=observe,
-        dimensions={"planes": ("plane", "normal_and_offset")},
-    )
 
 
 BOX_STACK = {

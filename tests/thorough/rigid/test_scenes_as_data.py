@@ -47,49 +47,6 @@ def test_derivatives_by_numbers_of_bodies_joints_loads_motors_and_paths_equal_di
 
 # Each shipped system with the scene that describes it, and how far positions may differ: nothing but rounding.
 SYSTEMS = {
-    "rolling_ball": (
-        rigid.rolling_ball,
-        dict(
-            bodies=[
-                {"shape": "plane"},
-                {
-                    "shape": "sphere",
-                    "name": "ball",
-                    "mass": 1,
-                    "radius": "radius",
-                    "friction": "friction",
-                    "position": [0, 0, "radius"],
-                    "velocity": ["speed", 0, 0],
-                    "angular_velocity": [0, "-back_spin", 0],
-                },
-            ],
-            gravity="gravity",
-            method={"name": "impulses", "sweeps": 2},
-            measured=["ball"],
-        ),
-    ),
-    "sliding_block": (
-        rigid.sliding_block,
-        dict(
-            derived={"angle": "slope*pi/180"},
-            bodies=[
-                {"shape": "plane", "normal": ["sin(angle)", 0, "cos(angle)"]},
-                {
-                    "shape": "box",
-                    "name": "block",
-                    "mass": 1,
-                    "lengths": [0.3, 0.2, 0.1],
-                    "friction": "friction",
-                    "position": ["0.05*sin(angle)", 0, "0.05*cos(angle)"],
-                    "orientation": [0, "angle", 0],
-                    "velocity": ["speed*cos(angle)", 0, "-speed*sin(angle)"],
-                },
-            ],
-            gravity="gravity",
-            method={"name": "impulses", "sweeps": 16},
-            measured=["block"],
-        ),
-    ),
     "box_stack": (
         rigid.box_stack,
         dict(
