@@ -22,7 +22,7 @@ from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.shapes.disk import disk
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.contacts import box_stack, compliant_bounce, falling_pile
+from simkit.rigid.systems.contacts import falling_pile
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball, newtons_cradle
 from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
@@ -49,9 +49,7 @@ __all__ = [
     "billiards_break",
     "bouncing_ball",
     "box",
-    "box_stack",
     "capsule",
-    "compliant_bounce",
     "contacts",
     "damper",
     "disk",

@@ -10,7 +10,6 @@ from scipy.optimize import brentq
 
 from simkit import build
 from simkit.core.rollout import trajectory
-from simkit.rigid import box_stack
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import motion_of
@@ -160,7 +159,7 @@ def test_ball_that_slides_ends_rolling_at_five_sevenths_of_its_speed(friction):
 
 @pytest.mark.usefixtures("x64")
 def test_stack_of_four_boxes_stays_at_rest():
-    simulation = box_stack()
+    simulation = build("box_stack")
     step = jax.jit(trajectory(simulation, 500, 100))
     _, observed, diagnosed = step(simulation.params, jax.random.key(0))
     position, velocity = np.asarray(observed["position"]), np.asarray(observed["velocity"])

@@ -153,7 +153,7 @@ class Group:
         """Return the index of a body by its name.
 
         Args:
-            name: ``NAME``, ``NAME[2]``, or ``NAME[index + 1]`` in an entry of several joints.
+            name: ``NAME``, ``NAME[2]``, ``NAME[-1]`` for the last, or ``NAME[index + 1]`` in an entry of joints.
             where: path of the key, for messages.
             copy: number of the joint, the value of ``index``.
 
@@ -233,9 +233,10 @@ def index_of(name: str, where: str, copy: int | None, known: Mapping[str, tuple[
         return first
     text = match[2] if copy is None else re.sub(r"\bindex\b", f"({copy})", match[2])
     number = constant(text, where)
-    if number != int(number) or not 0 <= number < count:
-        raise UserError(f"{where} = {name!r:.60}: there is no number {number:g}; choose 0 to {count - 1}", key=where)
-    return first + int(number)
+    if number != int(number) or not -count <= number < count:
+        problem = f"there is no number {number:g}; choose 0 to {count - 1}, or -1 for the last"
+        raise UserError(f"{where} = {name!r:.60}: {problem}", key=where)
+    return first + int(number) % count
 
 
 def group_of(entries: Sequence[Settings], names: Names) -> Group:

@@ -1,6 +1,7 @@
 """Diagnostics of named bodies, joints and points of a scene, and what its pictures show besides the bodies."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -10,7 +11,7 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import axes_of, rotate
-from simkit.rigid.algebra.vector import Vector, norm, stacked
+from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity
 from simkit.rigid.description.bodies import Group
@@ -35,7 +36,10 @@ OF_JOINT = {
 }
 # Kinds of joints whose anchors are drawn with a line between them.
 DRAWN = ("distance", "attachment")
-OF_POINT = {axis: ("m", f"coordinate {axis}") for axis in "xyz"}
+OF_POINT = {
+    **{axis: ("m", f"coordinate {axis}") for axis in "xyz"},
+    **{f"v{axis}": ("m/s", f"velocity along {axis}, with the body") for axis in "xyz"},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Measures:
 
     Attributes:
         numbers: functions ``(motion, bodies, params) -> {name: number}``.
-        paths: points whose paths pictures draw, functions that return a `Vector`.
+        paths: points whose paths pictures draw.
         target: the point that pictures mark; None for none.
         quantities: unit and meaning of the diagnostics.
         group: the bodies.
@@ -52,8 +56,8 @@ class Measures:
     """
 
     numbers: tuple[Measure, ...]
-    paths: tuple[Callable[[Motion, Params], Vector], ...]
-    target: Callable[[Motion, Params], Vector] | None
+    paths: tuple["Point", ...]
+    target: "Point | None"
     quantities: dict[str, Quantity]
     group: Group
     joints: Connections
@@ -97,9 +101,9 @@ class Measures:
         for name, parts in (("pivots", pivots), ("links", links)):
             arrays |= {name: jnp.stack(parts)} if parts else {}
         if self.paths:
-            arrays["trace"] = jnp.stack([stacked(of(motion, params)) for of in self.paths])
+            arrays["trace"] = jnp.stack([stacked(point.place(motion, params)) for point in self.paths])
         if self.target is not None:
-            arrays["target"] = stacked(self.target(motion, params))
+            arrays["target"] = stacked(self.target.place(motion, params))
         return arrays
 
 
@@ -142,7 +146,7 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
     for name, point in points.items():
         if f"{name}.x" in quantities:
             raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
-        numbers.append(_coordinates(name, point))
+        numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
     drawn = {name: each["drawn"] for name, each in settings["points"].items()}
     targets = [name for name in points if drawn[name] == "target"]
@@ -203,21 +207,34 @@ def _of_joint(name: str, where: str, joints: Connections) -> tuple[Measure, dict
     return measure, OF_JOINT[kind]
 
 
-def _point_of(settings: Settings, group: Group, names: Names) -> Callable[[Motion, Params], Vector]:
-    place = tuple(names.number(text).number for text in settings["at"])
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A point of a body, or of the world.
+
+    Attributes:
+        at: coordinates in the frame of the body, or the world, functions of the parameters.
+        body: index of the body; None for the world.
+    """
+
+    at: tuple[Callable[[Params], jax.Array], ...]
+    body: int | None
+
+    def place(self, motion: Motion, params: Params) -> Vector:
+        """Return its position in the world."""
+        own = Vector(*at(self.at, params))
+        return own if self.body is None else motion.position[self.body] + rotate(motion.orientation[self.body], own)
+
+    def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        """Return its position and velocity by the names of the diagnostics."""
+        place = self.place(motion, params)
+        velocity = each(jnp.zeros_like, place)
+        if self.body is not None:
+            spin = angular_velocity(motion, bodies)[self.body]
+            velocity = motion.velocity[self.body] + cross(spin, place - motion.position[self.body])
+        pairs = (("", place), ("v", velocity))
+        return {f"{name}.{prefix}{axis}": getattr(vector, axis) for prefix, vector in pairs for axis in "xyz"}
+
+
+def _point_of(settings: Settings, group: Group, names: Names) -> Point:
     index = None if settings["body"] is None else group.index(settings["body"], settings.path("body"))
-
-    def point(motion: Motion, params: Params) -> Vector:
-        own = Vector(*at(place, params))
-        return own if index is None else motion.position[index] + rotate(motion.orientation[index], own)
-
-    return point
-
-
-def _coordinates(name: str, point: Callable[[Motion, Params], Vector]) -> Measure:
-    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
-        del bodies
-        place = point(motion, params)
-        return {f"{name}.{axis}": getattr(place, axis) for axis in "xyz"}
-
-    return measure
+    return Point(tuple(names.number(text).number for text in settings["at"]), index)

@@ -89,7 +89,10 @@ BODY = PartTable(
     },
 )
 PLACE_OF_JOINT = {
-    "first": text("name of a body; `NAME[2]` is the third of its kind, and `NAME[index + 1]` depends on the joint"),
+    "first": text(
+        "name of a body; `NAME[2]` is the third of its kind, `NAME[-1]` the last, and `NAME[index + 1]` depends on the "
+        "joint"
+    ),
     "second": text("name of another body; left out, the world", None),
     "at": several(
         formula("a coordinate", takes=("index",)),
@@ -149,7 +152,7 @@ SETTINGS = {
         METHOD.by_name("its name"),
         METHOD.setting("its name and options"),
     ),
-    "points": named("points by name, each with diagnostics such as `NAME.x`", POINT),
+    "points": named("points by name, each with diagnostics of its place and velocity, `NAME.x` and `NAME.vx`", POINT),
     "measured": several(
         text("a name"),
         "bodies and joints with diagnostics of their own: `NAME.x`, `NAME.vx`, `NAME.wx`, `NAME.speed`, `NAME.tilt` of "

@@ -13,9 +13,8 @@ from simkit.core.simulation import Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, gather, repeat
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, gather
 from simkit.rigid.bodies.motion import Motion, motion_of
-from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, gather_planes, plane
@@ -41,69 +40,6 @@ def _under_gravity(
 ) -> Simulation:
     """Return bodies under gravity, by default on a level floor; arguments as for `Scene`."""
     return simulate(Scene(params, bodies, start, dynamics, planes, loads=(gravity(),), measures=measures, **others))
-
-
-BOX_STACK = {
-    "length": Parameter(0.2, POSITIVE, "m", "edge length of the boxes"),
-    "shift": Parameter(0.02, unit="m", doc="shift of every second box along x"),
-    "drop": Parameter(0.0, NOT_NEGATIVE, "m", "gap below each box at the start"),
-    "push": Parameter(0.0, unit="m/s", doc="velocity of the lowest box along x at the start"),
-    "friction": Parameter(0.5, NOT_NEGATIVE, "1", "coefficient of Coulomb friction"),
-    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(0.004, POSITIVE, "s", "time step"),
-}
-
-
-@described(
-    RIGID,
-    top=("m", "height of the center of the top box"),
-    lean=("m", "displacement of the center of the top box along x since the start"),
-    distance=("m", "center of the lowest box along x"),
-)
-@arguments(boxes=whole("number of boxes", low=1, high=MAX_BODIES))
-def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
-    """Return a tower of cubes on a level floor, every second one shifted.
-
-    The tower stands while ``shift`` is below half a length.
-
-    Good values: friction above 0.3; time steps of 1 to 5 ms; more sweeps for a taller tower.
-
-    Args:
-        boxes: number of boxes, at least 1.
-        sweeps: over all contacts in each step.
-
-    Returns:
-        The simulation; it also diagnoses ``top`` (m, height of the center of the top box), ``lean`` (m, displacement of
-        that center along x since the start) and ``distance`` (m along x, of the lowest box).
-
-    Raises:
-        UserError: if boxes is outside [1, `MAX_BODIES`].
-
-    Example:
-        >>> run = simkit.run(rigid.box_stack(boxes=1), steps=50, every=50, length=0.3)
-        >>> print(f"top at {float(run['top'][-1]):.3f} m = half a length of 0.3 m")
-        top at 0.150 m = half a length of 0.3 m
-    """
-
-    def bodies(params: Params) -> Bodies:
-        return repeat(box(MASS, (params["length"],) * 3, params["friction"]), boxes)
-
-    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
-        index = jnp.arange(boxes, dtype=bodies.mass.dtype)
-        zero = jnp.zeros_like(index)
-        height = params["length"] * (index + 0.5) + params["drop"] * (index + 1)
-        return motion_of(
-            bodies,
-            Vector(params["shift"] * (index % 2), zero, height),
-            velocity=Vector(jnp.where(index == 0, params["push"], zero), zero, zero),
-        )
-
-    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-        x = motion.position.x
-        x_at_start = params["shift"] * ((boxes - 1) % 2)
-        return {"top": motion.position.z[-1], "lean": x[-1] - x_at_start, "distance": x[0]}
-
-    return _under_gravity(BOX_STACK, bodies, start, Impulses(sweeps=sweeps), measures)
 
 
 FALLING_PILE = {
@@ -205,72 +141,3 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
 def _mixed(counts: dict[str, int]) -> list[str]:
     """Return the kinds of all bodies, alternating between the kinds that are left."""
     return [kind for turn in range(max(counts.values())) for kind, count in counts.items() if turn < count]
-
-
-COMPLIANT_BOUNCE = {
-    "height": Parameter(
-        1.0, NOT_NEGATIVE, "m", "height of the lowest point of the last ball, the highest of all, at the start"
-    ),
-    "spacing": Parameter(0.35, unit="m", doc="distance of the centers of neighbors"),
-    "stiffness": Parameter(2000000.0, POSITIVE, "N/m^(3/2)", "force of a contact over the power 3/2 of its overlap"),
-    "dissipation": Parameter(
-        0.1, NOT_NEGATIVE, "s/m", "relative loss of speed of a slow ball in an impact, per m/s of its speed"
-    ),
-    "radius": Parameter(0.1, POSITIVE, "m", "radius of the balls"),
-    "mass": Parameter(1.0, POSITIVE, "kg", "mass of each ball"),
-    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(0.004, POSITIVE, "s", "time step, of several substeps; a contact should last 30 substeps"),
-}
-
-
-@described(
-    RIGID,
-    height=("m", "height of the last ball's lowest point"),
-    upward=("m/s", "upward velocity of the last ball"),
-    apex=("m", "apex height of the present flight of the last ball"),
-    shortest_contact=("1", "substeps of the shortest contact that has ended"),
-)
-@arguments(balls=whole("number of balls", low=1, high=100))
-def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "velocity_verlet") -> Simulation:
-    """Return balls side by side, each dropped from twice the height of the one before.
-
-    Contact is that of Hunt and Crossley, see `simkit.rigid.contact.compliant.Compliant`: a ball that hits at speed v
-    leaves with about ``1 - a v`` of it, so that slow balls have a larger restitution.
-
-    k is the parameter ``stiffness`` and a ``dissipation``.
-
-    It also diagnoses ``height``, of the lowest point of the last ball, ``upward``, its vertical velocity, ``apex``, the
-    apex height of its present flight, and ``shortest_contact``, in substeps.
-
-    Args:
-        balls: number of balls, 1 to 100.
-        substeps: number per time step.
-        integrator: as for `simkit.rigid.free.Free`.
-
-    Raises:
-        UserError: if an argument is out of its range.
-
-    Example:
-        >>> run = simkit.run(rigid.compliant_bounce(balls=1), steps=200, dissipation=0.0, height=0.5)
-        >>> print(f"energy {float(run['energy'][-1] / run['energy'][0]):.3f} of that at the start")
-        energy 1.000 of that at the start
-
-    Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
-    """
-
-    def bodies(params: Params) -> Bodies:
-        return repeat(sphere(params["mass"], params["radius"]), balls)
-
-    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
-        index = jnp.arange(balls, dtype=params["height"].dtype) - (balls - 1)
-        zero = jnp.zeros_like(index)
-        across = params["spacing"] * (index + (balls - 1) / 2)
-        return motion_of(bodies, Vector(across, zero, params["radius"] + params["height"] * 2**index))
-
-    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-        height, upward = motion.position.z[-1] - params["radius"], motion.velocity.z[-1]
-        return {"height": height, "upward": upward, "apex": height + upward**2 / (2 * params["gravity"])}
-
-    return _under_gravity(
-        COMPLIANT_BOUNCE, bodies, start, Compliant(substeps=substeps, integrator=integrator), measures
-    )

@@ -47,26 +47,6 @@ def test_derivatives_by_numbers_of_bodies_joints_loads_motors_and_paths_equal_di
 
 # Each shipped system with the scene that describes it, and how far positions may differ: nothing but rounding.
 SYSTEMS = {
-    "box_stack": (
-        rigid.box_stack,
-        dict(
-            bodies=[
-                {"shape": "plane"},
-                {
-                    "shape": "box",
-                    "name": "box",
-                    "count": 4,
-                    "mass": 1,
-                    "lengths": "length",
-                    "friction": "friction",
-                    "position": ["shift*(1 - cos(pi*index))/2", 0, "length*(index + 0.5) + drop*(index + 1)"],
-                    "velocity": ["where(index < 1, push, 0)", 0, 0],
-                },
-            ],
-            gravity="gravity",
-            method="impulses",
-        ),
-    ),
     "newtons_cradle": (
         rigid.newtons_cradle,
         dict(
@@ -107,23 +87,6 @@ SYSTEMS = {
             loads=[{"load": "drag", "linear": "drag", "angular": "spin_drag"}],
             method={"name": "free", "integrator": "runge_kutta"},
             measured=["club"],
-        ),
-    ),
-    "compliant_bounce": (
-        rigid.compliant_bounce,
-        dict(
-            bodies=[
-                {"shape": "plane"},
-                {
-                    "shape": "sphere",
-                    "count": 5,
-                    "mass": "mass",
-                    "radius": "radius",
-                    "position": ["spacing*(index - 2)", 0, "radius + height*2**(index - 4)"],
-                },
-            ],
-            gravity="gravity",
-            method={"name": "compliant", "substeps": 32, "stiffness": "stiffness", "dissipation": "dissipation"},
         ),
     ),
     "double_pendulum": (
