@@ -186,11 +186,13 @@ class Compliant:
             return wrench
 
         first, second = (side.ravel() for side in rounds(kinds))
-        pushing = [(first, second, between, None)]
+        pushing: list[tuple[np.ndarray, np.ndarray, Points, jax.Array | None]] = [(first, second, between, None)]
         if have_sides(bodies.kinds, first, second).any():
             of_points = dataclasses.replace(between, gap=_without_sides(bodies, between.gap))
             pushing = [(first, second, of_points, None)]
-            pushing += [(one, other, side.points, side.strength) for one, other, side in pushes(bodies, motion)]
+            for one, other, side in pushes(bodies, motion):
+                free = _pairs(~_joined(setting, one, other), side.strength)
+                pushing.append((one, other, side.points, jnp.where(free, side.strength, 0)))
         for first, second, points, strength in pushing:
             a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
@@ -279,7 +281,22 @@ def _rows[T](tree: T, index: np.ndarray) -> T:
 
 def _points(motion: Motion, setting: Setting) -> tuple[Points, Points]:
     bodies = setting.bodies
-    return plane_contacts(bodies, motion, setting.planes), _without_duplicates(contacts(bodies, motion))
+    between = _without_duplicates(contacts(bodies, motion))
+    joined = _joined(setting, *(side.ravel() for side in rounds(len(bodies.kinds))))
+    if joined.any():
+        between = dataclasses.replace(between, gap=jnp.where(_pairs(joined, between.gap), FAR, between.gap))
+    return plane_contacts(bodies, motion, setting.planes), between
+
+
+def _joined(setting: Setting, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return which pairs a joint connects, bool; these bodies do not touch each other."""
+    ends = {frozenset((joint.first, joint.second)) for joint in setting.joints}
+    return np.array([frozenset(pair) in ends for pair in zip(first.tolist(), second.tolist(), strict=True)], bool)
+
+
+def _pairs(mask: np.ndarray, like: jax.Array) -> np.ndarray:
+    """Return a mask of pairs that broadcasts against arrays (slots, pairs, ...)."""
+    return mask.reshape(-1, *(1,) * (like.ndim - 2))
 
 
 def _without_sides(bodies: Bodies, gap: jax.Array) -> jax.Array:

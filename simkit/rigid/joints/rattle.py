@@ -86,7 +86,7 @@ class Jointed:
             above 0.02.
         order: order of the method in the time step, 2 or 4.
         contact: contact of the bodies with each other and with planes, whose force is a load, and whose substeps divide
-            the time step; its integrator is not used. Bodies that a joint connects touch each other like all others.
+            the time step; its integrator is not used. Bodies that a joint connects do not touch each other.
 
     Raises:
         UserError: if iterations is below 1, order is neither 2 nor 4, or 4 with contact.
