@@ -20,7 +20,7 @@ from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, repeat
 from simkit.rigid.bodies.motion import Motion, momentum_of_rotation, motion_of
 from simkit.rigid.collision.broad_phase import enclosing_radius
-from simkit.rigid.description.formulas import Names, at, values_of, vector_at
+from simkit.rigid.description.formulas import TIME, Names, at, values_of, vector_at
 from simkit.rigid.description.places import clearance_of, random_places
 from simkit.rigid.description.settings import SHAPE
 from simkit.rigid.planes import plane
@@ -286,7 +286,7 @@ def _plane_of(settings: Settings, names: Names) -> Callable[[Params], Planes]:
 
 
 def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
-    _refuse_contradictions(settings)
+    _refuse_contradictions(settings, names)
     shape, grid = SHAPE.part(settings), settings["grid"]
     counts = (settings["count"] or 1, 1, 1) if grid is None else grid["counts"]
     rows = np.unravel_index(np.arange(np.prod(counts)), counts, order="F")
@@ -353,7 +353,7 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     )
 
 
-def _refuse_contradictions(settings: Settings) -> None:
+def _refuse_contradictions(settings: Settings, names: Names) -> None:
     """Refuse keys of one entry that have no effect beside each other, and a missing mass.
 
     Raises:
@@ -367,12 +367,12 @@ def _refuse_contradictions(settings: Settings) -> None:
         for other in others:
             if settings[key] is not None and other in settings.given:
                 raise settings.refuse(other, f"has no effect beside {key}; leave one of them out", Remedy("remove"))
-    _refuse_of_motion(settings)
+    _refuse_of_motion(settings, names)
     if settings["motion"] == "free" and settings["mass"] is None and settings["density"] is None:
         raise settings.refuse("mass", "is missing; give a mass in kg, or a density in kg/m^3")
 
 
-def _refuse_of_motion(settings: Settings) -> None:
+def _refuse_of_motion(settings: Settings, names: Names) -> None:
     """Refuse what has no effect on a body whose motion is prescribed or held, and times of one that is free.
 
     Raises:
@@ -385,7 +385,7 @@ def _refuse_of_motion(settings: Settings) -> None:
             raise settings.refuse(key, f"has no effect on motion = '{motion}'; leave it out", Remedy("remove"))
     for key in ("position", "orientation") if motion != "prescribed" else ():
         for index, text in enumerate(settings[key]):
-            if re.search(r"\btime\b", text.text):
+            if names.scope.formula(text, text.takes).takes(TIME):
                 where = f"{settings.path(key)}[{index}]"
                 raise UserError(f"{where} takes the time; set motion = 'prescribed', or give a velocity", key=where)
 

@@ -32,14 +32,22 @@ class Names:
     Attributes:
         scope: parameters and derived values.
         checked: formulas with bounds, each with a function of the parameters that returns its values at the start.
+        timed: formulas that may take the time.
     """
 
     scope: Scope
     checked: list[tuple[Formula, Numbers]] = dataclasses.field(default_factory=list, compare=False)
+    timed: list[Formula] = dataclasses.field(default_factory=list, compare=False)
+
+    def formula(self, text: FormulaText) -> Formula:
+        """Return the formula of a text."""
+        made = self.scope.formula(text, text.takes)
+        self.timed.extend([made] if TIME in text.takes else [])
+        return made
 
     def number(self, text: FormulaText) -> Formula:
         """Return the formula of one number, of parameters and, where its setting allows it, of the time."""
-        formula = self.scope.formula(text, text.takes)
+        formula = self.formula(text)
         self.checked.append((formula, lambda params: formula.number(params, **{TIME: 0.0})))
         return formula
 
@@ -50,7 +58,7 @@ class Names:
             text: of the formula.
             places: number, row, column and layer of each copy.
         """
-        formula = self.scope.formula(text, text.takes)
+        formula = self.formula(text)
 
         def numbers(params: Params, time: jax.Array | float = 0.0) -> jax.Array:
             if not formula.takes(*COPY):
@@ -75,7 +83,7 @@ class Names:
 
     def of_bodies(self, text: FormulaText) -> Callable[[Motion, Bodies, jax.Array | None, Params], jax.Array]:
         """Return a function ``(motion, bodies, time, params) -> numbers``, one for each body, (bodies,)."""
-        formula = self.scope.formula(text, text.takes)
+        formula = self.formula(text)
 
         def numbers(motion: Motion, bodies: Bodies, time: jax.Array | None, params: Params) -> jax.Array:
             vectors = {"": motion.position, "v": motion.velocity}

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import scope
+from simkit.core.expressions.scope import refuse_ended, scope, tables_in_time
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.parts import Choice, declaration_of
 from simkit.core.settings import Settings, declares, read
-from simkit.core.simulation import Params, Simulation, as_arrays
+from simkit.core.simulation import Params, Simulation, as_arrays, over_steps
 from simkit.rigid.bodies.bodies import Bodies, where_held
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.description.bodies import Group, group_of
@@ -148,4 +148,9 @@ def _checker(simulation: Simulation, group: Group, names: Names) -> Any:
             group.check_random(params, start(params, key).motion, bodies(params))
         inner(params, key)
 
-    return check
+    in_time = tables_in_time(names.timed)
+
+    def lasting(params: Params, steps: int) -> None:
+        refuse_ended(in_time, params, steps * float(params["time_step"]))
+
+    return over_steps(check, lasting)

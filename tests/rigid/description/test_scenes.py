@@ -89,6 +89,15 @@ def test_a_held_ball_turns_another_back_and_keeps_its_own_velocity():
     assert np.isclose(last["energy"][-1], last["ball.vx"][-1] ** 2 / 2) and last["momentum"][0] == 1
 
 
+def test_a_table_that_ends_before_the_run_is_refused():
+    track = {"x": [0, 0.5], "y": [0, 1]}
+    cart = {"shape": "sphere", "radius": 0.1, "motion": "prescribed", "position": ["interp(time, track)", 0, 0]}
+    scene = rigid.system(bodies=[cart], tables={"track": track}, **FREE)
+    scene.check_values(scene.params, jax.random.key(0), 40)
+    with pytest.raises(UserError, match=r"bodies\[0\]\.position\[0\].* ends at 0\.5, and the run at time 0\.6"):
+        scene.check_values(scene.params, jax.random.key(0), 60)
+
+
 def with_entry(key, **changes):
     scene = {**DRIVEN, "parameters": {**NUMBERS, "time_step": 0.01}}
     first, *rest = scene[key]
@@ -110,6 +119,10 @@ MISTAKES = {
     "a mass of a held body": (with_entry("bodies", mass=1), "bodies[0].mass has no effect on motion = 'prescribed'"),
     "a time of a free body": (
         with_entry("bodies", motion="free", mass=1),
+        "bodies[0].position[0] takes the time; set motion = 'prescribed'",
+    ),
+    "a time behind a name": (
+        {**with_entry("bodies", motion="held", position=["shift", 0, 0]), "derived": {"shift": "a*time"}},
         "bodies[0].position[0] takes the time; set motion = 'prescribed'",
     ),
     "an unknown parameter": (
