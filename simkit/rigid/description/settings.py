@@ -19,9 +19,12 @@ from simkit.core.settings import (
     word,
 )
 from simkit.rigid.bodies.bodies import MAX_BODIES
+from simkit.rigid.loads import BODY as BODY_STATE
 from simkit.rigid.parts import JOINT_KINDS, LOADS, METHODS_BY_NAME, MOTORS, SOLIDS
 from simkit.rigid.shapes.solid import COPY
 
+# Names that some formulas take besides parameters, and so may derived values.
+LOCAL = tuple(dict.fromkeys((*COPY, *BODY_STATE)))
 NAME = line("name, by which joints, loads and quantities call it", "", 64, pattern=r"|[^\W\d]\w*", form="a name")
 
 
@@ -160,6 +163,6 @@ SETTINGS = {
         (),
         [],
     ),
-    "derived": named("values derived of parameters and of those before them", formula("a value")),
+    "derived": named("values derived of parameters and of those before them", formula("a value", takes=LOCAL)),
     "tables": named("tables of numbers by name, which formulas read by `interp(x, NAME)`", tabulated("a table")),
 }

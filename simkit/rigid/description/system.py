@@ -19,12 +19,10 @@ from simkit.rigid.description.bodies import Group, group_of
 from simkit.rigid.description.formulas import Names, values_of
 from simkit.rigid.description.joints import connections_of, loads_of
 from simkit.rigid.description.measures import measures_of
-from simkit.rigid.description.settings import METHOD, SETTINGS
+from simkit.rigid.description.settings import LOCAL, METHOD, SETTINGS
 from simkit.rigid.joints.rattle import assemble
-from simkit.rigid.loads import BODY
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Dynamics, Scene
-from simkit.rigid.shapes.solid import COPY
 from simkit.rigid.simulate import simulate
 
 PARAMETERS = {"time_step": Parameter(0.005, POSITIVE, "s", "time step")}
@@ -92,8 +90,7 @@ def system(
     keys = {key: value for key, value in locals().items() if key in SETTINGS and value is not None}
     settings = read(keys, SETTINGS)
     parameters = {**PARAMETERS, **(parameters or {})}
-    local = tuple(dict.fromkeys((*COPY, *BODY)))
-    names = Names(scope(as_arrays(parameters), settings["derived"], local, tables=settings["tables"]))
+    names = Names(scope(as_arrays(parameters), settings["derived"], LOCAL, tables=settings["tables"]))
     names.scope.refuse_unknown(settings, lambda text: text.takes)
     group = group_of(settings["bodies"], names)
     connections = connections_of(settings["joints"], group, names)
