@@ -11,6 +11,7 @@ import numpy as np
 
 from simkit.core.expressions.evaluation import constant
 from simkit.core.expressions.scope import precision_of
+from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
@@ -95,7 +96,8 @@ class Group:
 
     def bodies(self, params: Params) -> Bodies:
         """Return the constants of all bodies."""
-        return concatenated([entry.bodies(params) for entry in self.entries])
+        # Without the barriers, programs that fuse formulas with other code would round them differently.
+        return computed_once(concatenated([entry.bodies(params) for entry in self.entries]))
 
     def start(self, params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         """Return the motion of all bodies at the start."""
@@ -103,7 +105,7 @@ class Group:
         position, orientation, velocity, spin = each(lambda *values: jnp.concatenate(values), *parts)
         if any(entry.region for entry in self.entries):
             position = self._placed(params, bodies, position, key)
-        return motion_of(bodies, position, orientation, velocity, spin)
+        return motion_of(bodies, *computed_once((position, orientation, velocity, spin)))
 
     @property
     def path(self) -> Callable[[Motion, Bodies, jax.Array, Params], Motion] | None:
@@ -268,7 +270,7 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
 
     def all_planes(params: Params) -> Planes:
         parts = [one(params) for one in planes]
-        return each(lambda *values: jnp.concatenate(values), *parts) if parts else no_planes()
+        return computed_once(each(lambda *values: jnp.concatenate(values), *parts)) if parts else no_planes()
 
     return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies))
 

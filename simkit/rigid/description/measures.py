@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
@@ -82,11 +83,14 @@ class Measures:
     def diagnose(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the diagnostics."""
         del time
-        return {name: value for of in self.numbers for name, value in of(motion, bodies, params).items()}
+        # Without the barriers, programs that fuse this with other code would round it differently.
+        motion, bodies, params = computed_once((motion, bodies, params))
+        return computed_once({name: value for of in self.numbers for name, value in of(motion, bodies, params).items()})
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
         del bodies, time
+        motion, params = computed_once((motion, params))
         arrays: Arrays = {}
         if self.group.has_planes:
             planes = self.group.planes(params)
@@ -104,7 +108,7 @@ class Measures:
             arrays["trace"] = jnp.stack([stacked(point.place(motion, params)) for point in self.paths])
         if self.target is not None:
             arrays["target"] = stacked(self.target.place(motion, params))
-        return arrays
+        return computed_once(arrays)
 
 
 DIMENSIONS = {
