@@ -60,7 +60,7 @@ def system(
         loads: springs, dampers, drag, forces and potential energies.
         gravity: acceleration of free fall along -z, or its vector.
         method: ``"free"``, ``"events"``, ``"impulses"``, ``"compliant"`` or ``"jointed"``, or a table with its ``name``
-            and options; see `simkit.rigid.simulate.METHODS`.
+            and options; see docs/rigid.md.
         points: points of bodies or of the world, by name, with diagnostics of their coordinates.
         measured: names of bodies and joints with diagnostics of their own.
         derived: formulas of values that other formulas take, by name.
