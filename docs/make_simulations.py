@@ -26,6 +26,7 @@ This page is made from the declarations by `make api`.
 NEEDS_ARGUMENTS = {
     "flow.domain": "rayleigh_benard_onset",
     "rigid.mjcf": "ant",
+    "rigid.scene": "dominoes",
     "molecular.system": "trapped_charges",
 }
 

@@ -268,7 +268,7 @@ class Simulation:
             UserError: that names the first parameter out of bounds, or raised by ``check``.
 
         Example:
-            >>> ball = rigid.rolling_ball()
+            >>> ball = rigid.bouncing_ball()
             >>> try:
             ...     ball.check_values(ball.params | {"friction": jnp.array(-1.0)}, jax.random.key(0))
             ... except simkit.UserError as error:
@@ -345,11 +345,11 @@ class Simulation:
             UserError: if a function does not return one array.
 
         Example:
-            >>> ball = rigid.rolling_ball()
-            >>> ball = ball.with_quantities(share=lambda state, params: state.motion.velocity.x[0] / params["speed"])
-            >>> run = simkit.run(ball, steps=400, every=400, back_spin=0.0)
-            >>> print(f"{float(run['share'][-1]):.4f}, by hand {5 / 7:.4f}")
-            0.7143, by hand 0.7143
+            >>> pair = rigid.newtons_cradle(balls=2)
+            >>> pair = pair.with_quantities(share=lambda state, params: state.motion.velocity.x[1] / params["speed"])
+            >>> run = simkit.run(pair, steps=160, every=160, restitution=0.5)
+            >>> print(f"{float(run['share'][-1]):.4f}, by hand {(1 + 0.5) / 2:.4f}")
+            0.7500, by hand 0.7500
         """
         scalars, arrays = {}, {}
         for name, function in functions.items():

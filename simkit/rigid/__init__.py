@@ -1,23 +1,28 @@
 """Rigid bodies: contact with physical derivatives, joints, and MJCF models."""
 
 from simkit.rigid.algebra.vector import Vector, norm, vector, zeros
-from simkit.rigid.bodies.bodies import box, capsule, disk, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.bodies import gather, held, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.description.system import system
 from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import Joint, attachment, ball, distance, hinge, hinge_angle, slider, weld
 from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring, torsion_damper, torsion_spring
 from simkit.rigid.joints.rattle import Jointed
-from simkit.rigid.loads import applied, gravity
+from simkit.rigid.loads import applied, drag, gravity
 from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.contacts import box_stack, compliant_bounce, falling_pile, rolling_ball, sliding_block
+from simkit.rigid.systems.contacts import falling_pile
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball, newtons_cradle
 from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
@@ -44,14 +49,13 @@ __all__ = [
     "billiards_break",
     "bouncing_ball",
     "box",
-    "box_stack",
     "capsule",
-    "compliant_bounce",
     "contacts",
     "damper",
     "disk",
     "distance",
     "double_pendulum",
+    "drag",
     "falling_pile",
     "floor",
     "four_bar_linkage",
@@ -59,6 +63,7 @@ __all__ = [
     "gather_planes",
     "gravity",
     "heavy_top",
+    "held",
     "hinge",
     "hinge_angle",
     "mjcf",
@@ -69,15 +74,14 @@ __all__ = [
     "plane",
     "projectile",
     "repeat",
-    "rolling_ball",
     "servo",
     "simulate",
     "slider",
-    "sliding_block",
     "speed_motor",
     "sphere",
     "spring",
     "steered_puck",
+    "system",
     "system_identification",
     "torsion_damper",
     "torsion_spring",

@@ -5,13 +5,16 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parts import part
+from simkit.core.settings import word
 from simkit.core.status import Status
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.integrators import integrator_named
-from simkit.rigid.parts import SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.integrators import INTEGRATORS, integrator_named
+from simkit.rigid.parts import HELD, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 
+@part(keys={"integrator": word("integrator", tuple(INTEGRATORS), "velocity_verlet")})
 @dataclasses.dataclass(frozen=True)
 class Free:
     """Motion under loads alone.
@@ -44,7 +47,7 @@ class Free:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape; planes and joints are not supported."""
-        return SHAPES | {UNEVEN_SPHERES, TILTED_DISKS}
+        return SHAPES | {HELD, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return an empty memory: free motion depends on the present state only."""

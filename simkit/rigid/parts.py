@@ -1,4 +1,15 @@
-"""Parts of a scene that a method of time stepping supports; unsupported parts are refused by name."""
+"""Parts of scenes: those that scenario files name, each in one line, and which of them a method supports.
+
+A package adds a part that files name by an entry point such as ``[project.entry-points."simkit.rigid_loads"]`` with
+``"wind" = "my_package.wind:wind"``. See `simkit.core.parts` for what a part declares. By kind, it is a function that
+returns
+
+- a rigid shape: one body, of its mass, values, friction and restitution (see `simkit.rigid.shapes.solid`);
+- a joint: a `simkit.rigid.joints.joint.Joint`, with the arguments of `simkit.rigid.joints.joint.hinge`;
+- a rigid load: a `simkit.rigid.scene.Load`, of a joint or of bodies (see `simkit.rigid.loads.drag`);
+- a motor: a `simkit.rigid.scene.Load`, of a joint;
+- a rigid method: a `simkit.rigid.scene.Dynamics`.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,17 +20,84 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.errors import UserError
+from simkit.plugins import Registry
 from simkit.rigid.algebra.vector import norm, stacked
 from simkit.rigid.bodies.bodies import KINDS, Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.joints.constraints import Joints, name_of
 from simkit.rigid.scene import Dynamics, Planes
 
+DECLARED = ("declaration",)
+SOLIDS = Registry(
+    "rigid_shape",
+    {
+        "box": "simkit.rigid.shapes.box:box",
+        "capsule": "simkit.rigid.shapes.capsule:capsule",
+        "disk": "simkit.rigid.shapes.disk:disk",
+        "plane": "simkit.rigid.planes:plane",
+        "sphere": "simkit.rigid.shapes.sphere:sphere",
+    },
+    DECLARED,
+    aliases={"ball": "sphere", "cube": "box", "cuboid": "box", "floor": "plane", "ground": "plane", "pill": "capsule"},
+)
+JOINT_KINDS = Registry(
+    "joint",
+    {
+        name: f"simkit.rigid.joints.joint:{name}"
+        for name in ("attachment", "ball", "distance", "hinge", "slider", "weld")
+    },
+    DECLARED,
+    aliases={
+        "revolute": "hinge",
+        "prismatic": "slider",
+        "slide": "slider",
+        "spherical": "ball",
+        "fixed": "weld",
+        "rod": "distance",
+    },
+)
+LOADS = Registry(
+    "rigid_load",
+    {
+        "damper": "simkit.rigid.joints.loads:damper",
+        "drag": "simkit.rigid.loads:drag",
+        "energy": "simkit.rigid.loads:energy",
+        "force": "simkit.rigid.loads:force",
+        "spring": "simkit.rigid.joints.loads:spring",
+        "torsion_damper": "simkit.rigid.joints.loads:torsion_damper",
+        "torsion_spring": "simkit.rigid.joints.loads:torsion_spring",
+    },
+    DECLARED,
+)
+MOTORS = Registry(
+    "motor",
+    {
+        "servo": "simkit.rigid.joints.loads:servo",
+        "speed": "simkit.rigid.joints.loads:speed_motor",
+        "torque": "simkit.rigid.joints.loads:motor",
+    },
+    DECLARED,
+    aliases={"velocity": "speed", "position": "servo"},
+)
+METHODS_BY_NAME = Registry(
+    "rigid_method",
+    {
+        "compliant": "simkit.rigid.contact.compliant:Compliant",
+        "events": "simkit.rigid.contact.events:Events",
+        "free": "simkit.rigid.free:Free",
+        "impulses": "simkit.rigid.contact.impulses:Impulses",
+        "jointed": "simkit.rigid.joints.rattle:jointed",
+    },
+    DECLARED,
+    aliases={name.title(): name for name in ("compliant", "events", "free", "impulses", "jointed")},
+)
+
 SHAPES = frozenset(KINDS)
 # Parts of a scene beside the shapes of its bodies. Every method supports loads of any kind.
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
+HELD = "held bodies"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
-PARTS = (*KINDS, PLANES, JOINTS, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
+PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
 # Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 
@@ -42,6 +120,8 @@ def check_structure(
     for index, kind in enumerate(bodies.kinds):
         if kind not in dynamics.supports:
             raise _refusal(dynamics, others, kind, f"body {index} is a {kind}")
+    if any(bodies.held) and HELD not in dynamics.supports:
+        raise _refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held")
     count = planes.offset.shape[0]
     if count and PLANES not in dynamics.supports:
         raise _refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}")
@@ -194,4 +274,4 @@ def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: s
     name = repr(dynamics) if name in supporting else name
     *first, last = supporting
     either = f"{', '.join(first)} or {last}" if first else last
-    return UserError(f"{cause}; {name} does not support {part}: choose dynamics = {either}, or leave {part} out")
+    return UserError(f"{cause}; {name} does not support {part}: choose the method {either}, or leave {part} out")

@@ -6,11 +6,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parts import part
+from simkit.core.settings import formula, several
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.scene import Planes
 
+FIXED = (
+    *("count", "mass", "density", "inertia", "motion", "position", "grid", "random"),
+    *("orientation", "velocity", "angular_velocity", "scatter"),
+)
 
+
+@part(
+    values={
+        "normal": several(formula("a component"), "unit vector towards the bodies", (3,), [0, 0, 1]),
+        "offset": formula("distance from the origin along the normal", 0.0, unit="m"),
+    },
+    excludes=dict.fromkeys(FIXED, "which is fixed at normal and offset"),
+)
 def plane(
     normal: Sequence[jax.Array | float],
     offset: jax.Array | float = 0.0,

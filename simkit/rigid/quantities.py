@@ -24,6 +24,8 @@ RIGID = {
         "contacts": ("1", "number of contacts"),
         "impacts": ("1", "impacts so far"),
         "penetration": ("m", "largest overlap"),
+        "residual": ("m/s", "largest speed at which surfaces still approach too fast after the sweeps"),
+        "shortest_contact": ("1", "substeps of the shortest contact that has ended"),
         "largest_penetration": ("m", "largest overlap so far"),
         "position_x": ("m", "position along x"),
         "height": ("m", "height"),

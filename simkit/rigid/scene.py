@@ -152,6 +152,9 @@ class Scene:
         planes: ``params -> Planes``; none by default.
         joints: ``params -> (Joint, ...)``; none by default.
         loads: forces and torques on the bodies, gravity for instance.
+        path: ``(motion, bodies, time, params) -> Motion``, of which the positions, orientations, velocities and angular
+            momenta of held bodies at a time are taken; by default they keep their velocities. Within a step they move
+            at constant velocity.
         measures: ``(motion, bodies, time, params) -> {name: scalar}``, further diagnostics.
         observe: ``(motion, bodies, time, params) -> {name: array}``, further observed arrays.
         dimensions: names of the axes of the arrays of ``observe``.
@@ -179,6 +182,7 @@ class Scene:
     planes: Callable[[Params], Planes] | Planes | None = None
     joints: Callable[[Params], Sequence[Joint] | Joint] | Sequence[Joint] | Joint | None = None
     loads: Sequence[Load] | Load = ()
+    path: Callable[[Motion, Bodies, jax.Array, Params], Motion] | None = None
     measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     observe: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -252,6 +256,7 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
         )
     for name, part, form in (
         ("start", scene.start, "lambda params, bodies, key: motion_of(bodies, positions)"),
+        ("path", scene.path or dict, "lambda motion, bodies, time, params: motion_of(bodies, (0, 0, 0.1 * time))"),
         ("measures", scene.measures or dict, "lambda motion, bodies, time, params: {'height': motion.position.z[0]}"),
         ("observe", scene.observe or dict, "lambda motion, bodies, time, params: {'height': motion.position.z}"),
     ):

@@ -14,7 +14,7 @@ from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.core.status import Status, at_frames, cautioned, failed, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.bodies.bodies import Bodies, check_bodies
+from simkit.rigid.bodies.bodies import Bodies, check_bodies, unless_held, where_held
 from simkit.rigid.bodies.motion import (
     Motion,
     Wrench,
@@ -114,18 +114,37 @@ def simulate(scene: Scene) -> Simulation:
         bodies, planes, joints = parts
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
-            return wrench_of(made.loads, motion, bodies, time, params)
+            return unless_held(bodies, wrench_of(made.loads, motion, bodies, time, params))
 
         return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 
     def setting_at(params: Params) -> Setting:
         return setting_of(parts_at(params), params)
 
+    def led(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Motion:
+        """Return the motion with that of held bodies at a time."""
+        if scene.path is None or not any(bodies.held):
+            return motion
+        path = scene.path if jnp.ndim(time) == 0 else jax.vmap(scene.path, in_axes=-1, out_axes=-1)
+        return where_held(bodies, path(motion, bodies, time, params), motion)
+
+    def underway(motion: Motion, bodies: Bodies, time: jax.Array, later: jax.Array, params: Params) -> Motion:
+        """Return the motion at the start of a step with the mean velocity of held bodies in the step."""
+        if scene.path is None or not any(bodies.held):
+            return motion
+        middle, end = led(motion, bodies, (time + later) / 2, params), led(motion, bodies, later, params)
+        return dataclasses.replace(
+            motion,
+            velocity=where_held(bodies, (end.position - motion.position) / params["time_step"], motion.velocity),
+            angular_momentum=middle.angular_momentum,
+        )
+
     def init(params: Params, key: jax.Array) -> World:
         setting = setting_at(params)
         motion = scene.start(params, setting.bodies, key)
         motion = dataclasses.replace(motion, orientation=quaternion.on_sphere(motion.orientation))
         time = jnp.zeros_like(params["time_step"])
+        motion = led(motion, setting.bodies, time, params)
         memory = dynamics.start(motion, setting)
         failure = jnp.full_like(time, Status.OK, dtype=jnp.int32)
         return World(motion=motion, memory=memory, time=time, excess=time, failure=failure)
@@ -135,13 +154,15 @@ def simulate(scene: Scene) -> Simulation:
 
     def advance(state: World, params: Params, setting: Setting) -> World:
         time_step = params["time_step"]
-        motion, memory = dynamics.step(state.motion, state.memory, setting, state.time, time_step)
+        time, excess = compensated_sum(state.time, state.excess, time_step)
+        start = underway(state.motion, setting.bodies, state.time, time, params)
+        motion, memory = dynamics.step(start, state.memory, setting, state.time, time_step)
+        motion = led(motion, setting.bodies, time, params)
         code = dynamics.status(memory)
         new_failure = jnp.where(failed(code), code, jnp.int32(Status.OK))
         leaves = disks_leave(dynamics, setting.bodies, motion, time_step)
         new_failure = jnp.where((new_failure == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), new_failure)
         failure = jnp.where(state.failure == Status.OK, new_failure, state.failure)
-        time, excess = compensated_sum(state.time, state.excess, time_step)
         after = World(motion=motion, memory=memory, time=time, excess=excess, failure=failure)
         before, held = dataclasses.replace(state, failure=failure), failure != Status.OK
         return jax.tree.map(lambda old, new: jnp.where(held, old, new), before, after)
@@ -170,23 +191,32 @@ def simulate(scene: Scene) -> Simulation:
 
     def diagnose(state: World, params: Params) -> Arrays:
         setting, motion = setting_at(params), state.motion
-        bodies = setting.bodies
+        # Energy and momenta are those of the bodies that are free.
+        bodies, moving = setting.bodies, motion
+        if any(bodies.held):
+            bodies = dataclasses.replace(bodies, mass=unless_held(bodies, bodies.mass))
+            moving = dataclasses.replace(motion, angular_momentum=unless_held(bodies, motion.angular_momentum))
         potential = [load.energy(motion, bodies, params) for load in made.loads if load.energy is not None]
         numbers = {
             "time": state.time,
-            "energy": sum(potential, kinetic_energy(motion, bodies)),
-            "momentum": vector.norm(momentum(motion, bodies)),
-            "angular_momentum": vector.norm(angular_momentum(motion, bodies)),
+            "energy": sum(potential, kinetic_energy(moving, bodies)),
+            "momentum": vector.norm(momentum(moving, bodies)),
+            "angular_momentum": vector.norm(angular_momentum(moving, bodies)),
             **dynamics.diagnose(motion, state.memory, setting),
         }
-        return numbers if scene.measures is None else numbers | scene.measures(motion, bodies, state.time, params)
+        return (
+            numbers if scene.measures is None else numbers | scene.measures(motion, setting.bodies, state.time, params)
+        )
 
     def status(state: World, params: Params) -> jax.Array:
         del params
         code = jnp.where(state.failure == Status.OK, dynamics.status(state.memory), state.failure)
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
-    start = jax.jit(lambda params, key: scene.start(params, bodies_of(params), key))
+    @jax.jit
+    def start(params: Params, key: jax.Array) -> Motion:
+        bodies = bodies_of(params)
+        return led(scene.start(params, bodies, key), bodies, jnp.zeros_like(params["time_step"]), params)
 
     def check(params: Params, key: jax.Array) -> None:
         setting = setting_at(params)

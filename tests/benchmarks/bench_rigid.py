@@ -24,12 +24,14 @@ from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
 from simkit.rigid import bouncing_ball
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import Bodies, box, repeat, sphere
+from simkit.rigid.bodies.bodies import Bodies, repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.benchmarks.timing import best
 

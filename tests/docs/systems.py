@@ -4,7 +4,7 @@ import re
 
 import jax
 
-from simkit import flow, molecular
+from simkit import flow, molecular, rigid
 from simkit.core import paths
 from simkit.core.precision import precision
 from simkit.scenario.catalog import find_scenario
@@ -25,7 +25,7 @@ def programs(simulation):
 
 def check_program(name):
     """Assert that a system of the page is the program of its file."""
-    scenario, names = find_scenario(name), {"flow": flow, "molecular": molecular}
+    scenario, names = find_scenario(name), {"flow": flow, "molecular": molecular, "rigid": rigid}
     with precision(scenario.run.precision):
         exec(SYSTEMS[name], names)
         made, read = names["simulation"], make(scenario)

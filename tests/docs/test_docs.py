@@ -201,7 +201,7 @@ def test_the_functions_of_expressions_equal_their_declarations():
     assert functions in (DOCS / "reference" / "simulations.md").read_text(), "write it again: make api"
 
 
-DATA = ("flow.domain", "molecular.system")
+DATA = ("flow.domain", "molecular.system", "rigid.scene")
 
 
 def test_every_scenario_from_data_is_on_the_page_in_at_most_30_lines():

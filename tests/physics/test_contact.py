@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from simkit import build
 from simkit.core.rollout import trajectory
-from simkit.rigid import box_stack, rolling_ball, sliding_block
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.contact.two_balls import DEFAULTS as EVENT_DEFAULTS
 from tests.rigid.contact.two_balls import central_differences, derivatives, end
@@ -106,15 +107,15 @@ GRAVITY = 9.81
 
 
 @functools.cache
-def compiled(make, steps):
-    """Return the simulation and its compiled run."""
-    simulation = make()
+def compiled(name, steps):
+    """Return the simulation of a scenario and its compiled run."""
+    simulation = build(name)
     return simulation, jax.jit(trajectory(simulation, steps, steps))
 
 
-def ends(make, steps, **params):
+def ends(name, steps, **params):
     """Return the diagnostics at the end of a run."""
-    simulation, run = compiled(make, steps)
+    simulation, run = compiled(name, steps)
     _, _, diagnosed = run(simulation.with_params(**params).params, jax.random.key(0))
     return {name: float(values[-1]) for name, values in diagnosed.items()}
 
@@ -129,7 +130,7 @@ def sliding_distance(speed, friction, slope=0.0):
 @pytest.mark.parametrize("time_step", [1e-3, 3e-3])
 @pytest.mark.parametrize("slope, friction", [(0.0, 0.5), (15.0, 0.6), (-10.0, 0.3)])
 def test_block_comes_to_rest_after_the_distance_of_coulomb_friction(time_step, slope, friction):
-    end = ends(sliding_block, round(0.9 / time_step), slope=slope, friction=friction, time_step=time_step)
+    end = ends("sliding_block", round(0.9 / time_step), slope=slope, friction=friction, time_step=time_step)
     assert end["distance"] == pytest.approx(sliding_distance(2.0, friction, slope), abs=6e-6)
     assert end["penetration"] < 1e-5
 
@@ -137,10 +138,10 @@ def test_block_comes_to_rest_after_the_distance_of_coulomb_friction(time_step, s
 @pytest.mark.usefixtures("x64")
 def test_block_sticks_below_the_angle_of_friction_and_slides_above_it():
     angle, time = np.deg2rad(30), 0.8
-    stuck = ends(sliding_block, 400, slope=30.0, speed=0.0, friction=0.6, time_step=2e-3)
+    stuck = ends("sliding_block", 400, slope=30.0, speed=0.0, friction=0.6, time_step=2e-3)
     # tan 30 = 0.577.
     assert abs(stuck["distance"]) < 1e-6
-    slides = ends(sliding_block, 400, slope=30.0, speed=0.0, friction=0.3, time_step=2e-3)
+    slides = ends("sliding_block", 400, slope=30.0, speed=0.0, friction=0.3, time_step=2e-3)
     acceleration = GRAVITY * (np.sin(angle) - 0.3 * np.cos(angle))
     # The parabola is exact; 400 roundings.
     assert slides["distance"] == pytest.approx(acceleration * time**2 / 2, rel=1e-12)
@@ -150,7 +151,7 @@ def test_block_sticks_below_the_angle_of_friction_and_slides_above_it():
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("friction", [0.1, 0.4])
 def test_ball_that_slides_ends_rolling_at_five_sevenths_of_its_speed(friction):
-    end = ends(rolling_ball, 400, back_spin=0.0, friction=friction)
+    end = ends("rolling_ball", 400, back_spin=0.0, friction=friction)
     # Friction acts where it should to the last bit, whatever its size; 400 roundings.
     assert end["speed"] == pytest.approx(3.5 * 5 / 7, rel=1e-12)
     assert abs(end["slip"]) < 3.5e-12
@@ -158,7 +159,7 @@ def test_ball_that_slides_ends_rolling_at_five_sevenths_of_its_speed(friction):
 
 @pytest.mark.usefixtures("x64")
 def test_stack_of_four_boxes_stays_at_rest():
-    simulation = box_stack()
+    simulation = build("box_stack")
     step = jax.jit(trajectory(simulation, 500, 100))
     _, observed, diagnosed = step(simulation.params, jax.random.key(0))
     position, velocity = np.asarray(observed["position"]), np.asarray(observed["velocity"])

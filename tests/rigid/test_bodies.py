@@ -6,8 +6,12 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import stacked, vector
-from simkit.rigid.bodies.bodies import box, capsule, check_bodies, disk, gather, sphere, with_inertia
+from simkit.rigid.bodies.bodies import check_bodies, gather, with_inertia
 from simkit.rigid.bodies.motion import angular_momentum, angular_velocity, kinetic_energy, momentum, motion_of
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -16,12 +16,14 @@ from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.quaternion import rotate
 from simkit.rigid.algebra.vector import Vector, cross, norm, stacked, vector, zeros
-from simkit.rigid.bodies.bodies import box, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.bodies import gather, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, kinetic_energy, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.tables import every
 

@@ -25,10 +25,10 @@ from simkit.rigid import (
     simulate,
 )
 from simkit.rigid.algebra.vector import zeros
-from simkit.rigid.bodies.bodies import sphere
 from simkit.rigid.bodies.motion import Wrench
 from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.scene import Load
+from simkit.rigid.shapes.sphere import sphere
 from tests.rigid.models.models import PENDULUM
 from tests.tables import every
 

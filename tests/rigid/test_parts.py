@@ -11,7 +11,7 @@ import pytest
 from simkit.core.status import FAILURES, Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import vector
-from simkit.rigid.bodies.bodies import KINDS, box, capsule, disk, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.bodies import KINDS, gather, held, repeat, with_inertia
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
@@ -23,6 +23,10 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.parts import PARTS
 from simkit.rigid.planes import floor, plane
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
 from tests.tables import every
 
@@ -39,11 +43,11 @@ WHOLE = {
 CONTACT = {"planes", "friction", "restitution"}
 ANYWHERE = {"spheres with unequal moments of inertia", "disks out of the x-z plane"}
 TABLE = {
-    "Free": {*KINDS, *ANYWHERE},
+    "Free": {*KINDS, *ANYWHERE, "held bodies"},
     "Events": {"sphere", "disk", *CONTACT},
-    "Impulses": {*KINDS, *CONTACT},
-    "Compliant": {*KINDS, *ANYWHERE, *CONTACT} - {"restitution"},
-    "Jointed": {*KINDS, *ANYWHERE, "joints"},
+    "Impulses": {*KINDS, *CONTACT, "held bodies"},
+    "Compliant": {*KINDS, *ANYWHERE, *CONTACT, "held bodies"} - {"restitution"},
+    "Jointed": {*KINDS, *ANYWHERE, "joints", "held bodies"},
 }
 CELLS = [(method, part) for method in TABLE for part in PARTS]
 SERVED = [(method, part) for method, part in CELLS if part in TABLE[method]]
@@ -139,6 +143,8 @@ def scene_with(name, part):
         bodies = repeat(with_inertia(sphere(1.0, 0.1), (0.004, 0.004, 0.005)), 2)
     elif part == "disks out of the x-z plane":
         bodies = repeat(disk(1.0, 0.1), 2)
+    elif part == "held bodies":
+        bodies = held(bodies)
 
     def start(params, bodies, key):
         # Along y, which disks must not leave.
@@ -159,6 +165,7 @@ def scene_with(name, part):
 def test_the_table_is_what_the_methods_declare():
     assert {type(method).__name__: set(method.supports) for method in METHODS} == TABLE
     assert Impulses(impacts=0).supports == TABLE["Impulses"] - {"restitution"}
+    assert Jointed(contact=Compliant()).supports == TABLE["Jointed"] | TABLE["Compliant"]
 
 
 @every("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])
@@ -167,7 +174,7 @@ def test_a_part_that_a_method_does_not_support_is_refused_by_name(method, part):
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
     # The remedy is another method that does.
-    remedy = str(caught.value).split("choose dynamics = ")[1]
+    remedy = str(caught.value).split("choose the method ")[1]
     assert [name for name in TABLE if name in remedy] == [name for name in TABLE if part in TABLE[name]]
 
 

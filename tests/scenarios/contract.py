@@ -25,7 +25,7 @@ from tests.differences import central_difference
 from tests.driving import drive
 from tests.scenarios.small import TO_THE_END, small, small_to_the_end
 
-ROUNDED_OTHERWISE = {"box_stack", "lennard_jones_cluster", "sphere_in_stream"}
+ROUNDED_OTHERWISE = {"lennard_jones_cluster", "sphere_in_stream"}
 
 
 class Contract:

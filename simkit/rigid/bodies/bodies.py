@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ class Bodies:
         friction: coefficient of Coulomb friction; a contact uses the larger of the two.
         restitution: coefficient of restitution, 0 to 1; a contact uses the larger of the two.
         kinds: of each body, one of `KINDS`; static, so changing one compiles a new program.
+        held: of each body, whether no force and no contact changes its velocity; static.
     """
 
     mass: jax.Array
@@ -46,95 +47,7 @@ class Bodies:
     friction: jax.Array
     restitution: jax.Array
     kinds: tuple[str, ...] = dataclasses.field(metadata={"static": True})
-
-
-def sphere(mass: Number, radius: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
-    """Return a solid sphere, ``I = 2/5 m r^2``.
-
-    Args:
-        mass: m in kg.
-        radius: r in m.
-        friction: coefficient of Coulomb friction.
-        restitution: coefficient of restitution.
-
-    Example:
-        >>> ball = rigid.sphere(mass=5.0, radius=0.1, restitution=0.8)
-        >>> print(f"{ball.inertia.x:.3f} kg m^2 = 2/5 m r^2")
-        0.020 kg m^2 = 2/5 m r^2
-    """
-    moment = 2 / 5 * jnp.asarray(mass) * jnp.asarray(radius) ** 2
-    return _body("sphere", mass, (moment,) * 3, (0, 0, 0), radius, friction, restitution)
-
-
-def disk(mass: Number, radius: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
-    """Return a flat disk that moves in the x-z plane, ``I = 1/2 m r^2`` about its axis y.
-
-    Args:
-        mass: m in kg.
-        radius: r in m.
-        friction: coefficient of Coulomb friction.
-        restitution: coefficient of restitution.
-
-    Example:
-        >>> puck = rigid.disk(mass=0.2, radius=0.1)
-        >>> print(f"{puck.inertia.y:.4f} kg m^2 = 1/2 m r^2")
-        0.0010 kg m^2 = 1/2 m r^2
-    """
-    quarter = jnp.asarray(mass) * jnp.asarray(radius) ** 2 / 4
-    return _body("disk", mass, (quarter, 2 * quarter, quarter), (0, 0, 0), radius, friction, restitution)
-
-
-def box(mass: Number, lengths: Sequence[Number] | Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
-    """Return a solid box, ``I_x = m (b^2 + c^2) / 12`` and so on.
-
-    Args:
-        mass: m in kg.
-        lengths: a, b, c along its axes in m; one number for a cube.
-        friction: coefficient of Coulomb friction.
-        restitution: coefficient of restitution.
-
-    Raises:
-        UserError: if there are neither one nor three lengths.
-
-    Example:
-        >>> brick = rigid.box(12.0, (0.3, 0.2, 0.1), friction=0.5)
-        >>> print([f"{float(each):.2f}" for each in (brick.inertia.x, brick.inertia.y, brick.inertia.z)])
-        ['0.05', '0.10', '0.13']
-    """
-    if isinstance(lengths, jax.Array | np.ndarray | np.generic | float | int):
-        lengths = [lengths[i] for i in range(len(lengths))] if np.ndim(lengths) else [lengths] * 3  # pyright: ignore
-    if len(lengths) != 3:
-        raise UserError(f"a box has {len(lengths)} lengths; give three, along its axes, or one for a cube")
-    a, b, c = (jnp.asarray(length) ** 2 for length in lengths)
-    per_length = jnp.asarray(mass) / 12
-    moments = (per_length * (b + c), per_length * (c + a), per_length * (a + b))
-    return _body("box", mass, moments, [length / 2 for length in lengths], 0, friction, restitution)
-
-
-def capsule(mass: Number, radius: Number, length: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
-    """Return a solid cylinder about z with a half ball on either end.
-
-    Args:
-        mass: m in kg.
-        radius: of cylinder and balls in m.
-        length: between the centers of the two balls in m.
-        friction: coefficient of Coulomb friction.
-        restitution: coefficient of restitution.
-
-    Example:
-        >>> pill = rigid.capsule(mass=1.0, radius=0.1, length=0.4)
-        >>> bool(pill.inertia.z < pill.inertia.x), bool(pill.inertia.x == pill.inertia.y)
-        (True, True)
-    """
-    mass, radius, length = jnp.asarray(mass), jnp.asarray(radius), jnp.asarray(length)
-    # Shares of the volume: that of the ball equals a cylinder of length 4/3 r.
-    ball = 4 / 3 * radius / (length + 4 / 3 * radius)
-    cylinder = 1 - ball
-    along = mass * radius**2 * (cylinder / 2 + 2 / 5 * ball)
-    # The center of mass of a half ball is 3/8 r beyond the end; its moment about that center is 83/320 m r^2.
-    ends = 83 / 320 * radius**2 + (length / 2 + 3 / 8 * radius) ** 2
-    across = mass * (cylinder * (radius**2 / 4 + length**2 / 12) + ball * ends)
-    return _body("capsule", mass, (across, across, along), (0, 0, length / 2), radius, friction, restitution)
+    held: tuple[bool, ...] = dataclasses.field(metadata={"static": True})
 
 
 def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
@@ -164,10 +77,24 @@ def gather(bodies: Sequence[Bodies]) -> Bodies:
         >>> bodies.mass.tolist()
         [1.0, 2.0]
     """
+    return _joined(bodies, lambda *values: jnp.stack(values))
+
+
+def concatenated(bodies: Sequence[Bodies]) -> Bodies:
+    """Return several collections of bodies as one.
+
+    Args:
+        bodies: each with the axis of the bodies.
+    """
+    return _joined(bodies, lambda *values: jnp.concatenate(values))
+
+
+def _joined(bodies: Sequence[Bodies], join: Callable[..., jax.Array]) -> Bodies:
     kinds = tuple(kind for body in bodies for kind in body.kinds)
+    held = tuple(is_held for body in bodies for is_held in body.held)
     # Only trees of the same static fields combine.
-    without_kinds = [dataclasses.replace(body, kinds=()) for body in bodies]
-    return dataclasses.replace(each(lambda *values: jnp.stack(values), *without_kinds), kinds=kinds)
+    without = [dataclasses.replace(body, kinds=(), held=()) for body in bodies]
+    return dataclasses.replace(each(join, *without), kinds=kinds, held=held)
 
 
 def repeat(body: Bodies, count: int) -> Bodies:
@@ -183,7 +110,45 @@ def repeat(body: Bodies, count: int) -> Bodies:
         (15,)
     """
     copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
-    return dataclasses.replace(copies, kinds=body.kinds * count)
+    return dataclasses.replace(copies, kinds=body.kinds * count, held=body.held * count)
+
+
+def held(body: Bodies) -> Bodies:
+    """Return a body that keeps its velocity, whatever loads, contacts and joints do: a fixed or a moving obstacle.
+
+    A scene may lead it along a path in time, see `simkit.rigid.scene.Scene`. Its mass and moments have no effect;
+    energies and momenta of a scene are those of the other bodies.
+
+    Args:
+        body: one or several bodies.
+
+    Example:
+        >>> table = rigid.held(rigid.box(1.0, (1.0, 1.0, 0.1)))
+        >>> table.held
+        (True,)
+    """
+    return dataclasses.replace(body, held=(True,) * len(body.held))
+
+
+def unless_held[T](bodies: Bodies, values: T) -> T:
+    """Return values of bodies, zero for those that are held.
+
+    Args:
+        bodies: the n bodies.
+        values: a tree of arrays (n, ...).
+    """
+    if not any(bodies.held):
+        return values
+    mask = np.array(bodies.held)
+    return each(lambda value: jnp.where(mask.reshape(-1, *(1,) * (value.ndim - 1)), 0, value), values)
+
+
+def where_held[T](bodies: Bodies, values: T, others: T) -> T:
+    """Return values for bodies that are held, and others for the rest, trees of arrays (n, ...)."""
+    if not any(bodies.held):
+        return others
+    mask = np.array(bodies.held)
+    return each(lambda a, b: jnp.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b), values, others)
 
 
 def check_bodies(bodies: Bodies) -> None:
@@ -225,7 +190,7 @@ def check_bodies(bodies: Bodies) -> None:
             raise UserError(f"{name}: restitution = {restitution:g} is outside [0, 1]; choose one within")
 
 
-def _body(
+def body(
     kind: str,
     mass: Number,
     moments: Sequence[Number],
@@ -234,6 +199,20 @@ def _body(
     friction: Number,
     restitution: Number,
 ) -> Bodies:
+    """Return one body of a kind, for the functions of the shapes.
+
+    Args:
+        kind: one of `KINDS`.
+        mass: in kg.
+        moments: principal moments of inertia in kg m^2.
+        half_lengths: of the box that is rounded, in m.
+        radius: by which it is rounded, in m.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+
+    Raises:
+        UserError: for a number with an axis.
+    """
     numbers = {"mass": mass, "radius": radius, "friction": friction, "restitution": restitution}
     for name, value in numbers.items():
         if jnp.ndim(value):
@@ -251,4 +230,5 @@ def _body(
         friction=jnp.asarray(friction, dtype=float),
         restitution=jnp.asarray(restitution, dtype=float),
         kinds=(kind,),
+        held=(False,),
     )

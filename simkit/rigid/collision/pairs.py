@@ -61,7 +61,9 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
     """
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
-    real = np.maximum(first, second) < len(bodies.kinds)
+    held = np.append(bodies.held, False)
+    # Held bodies do not touch each other.
+    real = (np.maximum(first, second) < len(bodies.kinds)) & ~(held[first] & held[second])
     lower, upper = np.minimum(*_ranks(ranks, first, second)), np.maximum(*_ranks(ranks, first, second))
     used = [shapes for shapes in TOUCHES if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
     slots = max((TOUCHES[shapes][1] for shapes in used), default=1)
@@ -108,7 +110,11 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
             normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
             groups.append(_padded(against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset), slots))
             order.append(plane * count + body)
-    return _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
+    points = _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
+    if not any(bodies.held):
+        return points
+    free = ~np.tile(np.array(bodies.held), number).reshape(-1, *(1,) * (points.gap.ndim - 2))
+    return dataclasses.replace(points, gap=jnp.where(free, points.gap, FAR))
 
 
 def _ranks(ranks: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

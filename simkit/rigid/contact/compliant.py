@@ -2,25 +2,29 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.formulation import by_device
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import formula, number, whole, word
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
-from simkit.rigid.integrators import integrator_named
-from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.integrators import INTEGRATORS, integrator_named
+from simkit.rigid.parts import FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
 # Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
@@ -42,6 +46,19 @@ class Durations:
     boxes_met: jax.Array
 
 
+@part(
+    keys={
+        "substeps": whole("substeps per time step; the shortest contact should last 30", 8, low=1),
+        "creep_speed": number("speed in m/s below which friction is viscous", 1e-3, POSITIVE),
+        "integrator": word("integrator", tuple(INTEGRATORS), "velocity_verlet"),
+    },
+    values={
+        "stiffness": formula("force of a contact over the power 3/2 of its overlap", unit="N/m^(3/2)", bounds=POSITIVE),
+        "dissipation": formula(
+            "relative loss of speed of a slow ball in an impact, per m/s", 0.0, unit="s/m", bounds=NOT_NEGATIVE
+        ),
+    },
+)
 @dataclasses.dataclass(frozen=True)
 class Compliant:
     """Contact by the Hunt-Crossley force, integrated in substeps.
@@ -60,8 +77,8 @@ class Compliant:
 
     Attributes:
         substeps: number per time step. Good values: enough for 30 or more in the shortest contact.
-        stiffness: name of the parameter k, in N/m^(3/2).
-        dissipation: name of the parameter a, in s/m.
+        stiffness: name of the parameter k, in N/m^(3/2), or a function of the parameters.
+        dissipation: name of the parameter a, in s/m, or a function of the parameters.
         creep_speed: c in m/s, below which friction is viscous; a block on a slope creeps at about this speed.
         integrator: as for `simkit.rigid.free.Free`.
 
@@ -86,8 +103,8 @@ class Compliant:
     """
 
     substeps: int = 8
-    stiffness: str = "stiffness"
-    dissipation: str = "dissipation"
+    stiffness: str | Callable[[Params], jax.Array] = "stiffness"
+    dissipation: str | Callable[[Params], jax.Array] = "dissipation"
     creep_speed: float = 1e-3
     integrator: str = "velocity_verlet"
 
@@ -100,12 +117,12 @@ class Compliant:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes and friction; restitution follows from the dissipation."""
-        return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
+        return SHAPES | {PLANES, FRICTION, HELD, UNEVEN_SPHERES, TILTED_DISKS}
 
     @property
-    def reads(self) -> tuple[str, str]:
+    def reads(self) -> tuple[str, ...]:
         """Return the parameters of the scene that it reads, one number each."""
-        return self.stiffness, self.dissipation
+        return tuple(name for name in (self.stiffness, self.dissipation) if isinstance(name, str))
 
     def start(self, motion: Motion, setting: Setting) -> Durations:
         """Return durations of zero: no contact has lasted yet."""
@@ -128,18 +145,25 @@ class Compliant:
         def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
             motion, durations = carry
             motion = advance(motion, setting.bodies, load, time + index * substep, substep)
-            return (motion, _after_substep(durations, setting.bodies, _points(motion, setting))), None
+            return (motion, self.after_substep(durations, motion, setting)), None
 
         indices = jnp.arange(self.substeps, dtype=time_step.dtype)
         return jax.lax.scan(body, (motion, memory), indices)[0]
 
+    def after_substep(self, durations: Durations, motion: Motion, setting: Setting) -> Durations:
+        """Return the durations of contacts one substep later, at the motion after it."""
+        return _after_substep(durations, setting.bodies, _points(motion, setting))
+
     def force(self, motion: Motion, setting: Setting) -> Wrench:
-        """Return the forces and torques of all contacts.
+        """Return the forces and torques of all contacts, none on bodies that are held.
 
         Args:
             motion: state of the bodies.
             setting: bodies, planes and the parameters of the contact.
         """
+        return unless_held(setting.bodies, self._force(motion, setting))
+
+    def _force(self, motion: Motion, setting: Setting) -> Wrench:
         bodies, planes = setting.bodies, setting.planes
         on_planes, between = _points(motion, setting)
         count, kinds = planes.offset.shape[0], len(bodies.kinds)
@@ -162,11 +186,13 @@ class Compliant:
             return wrench
 
         first, second = (side.ravel() for side in rounds(kinds))
-        pushing = [(first, second, between, None)]
+        pushing: list[tuple[np.ndarray, np.ndarray, Points, jax.Array | None]] = [(first, second, between, None)]
         if have_sides(bodies.kinds, first, second).any():
             of_points = dataclasses.replace(between, gap=_without_sides(bodies, between.gap))
             pushing = [(first, second, of_points, None)]
-            pushing += [(one, other, side.points, side.strength) for one, other, side in pushes(bodies, motion)]
+            for one, other, side in pushes(bodies, motion):
+                free = _pairs(~_joined(setting, one, other), side.strength)
+                pushing.append((one, other, side.points, jnp.where(free, side.strength, 0)))
         for first, second, points, strength in pushing:
             a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
@@ -193,10 +219,10 @@ class Compliant:
         if strength is None:
             overlap = jnp.maximum(-points.gap, 0)
             # The root has no derivative at zero overlap, where the force is zero anyway.
-            spring = params[self.stiffness] * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
+            spring = _parameter(self.stiffness, params) * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
         else:
-            spring = params[self.stiffness] * strength
-        along = spring * jnp.maximum(1 + 1.5 * params[self.dissipation] * rate, 0)
+            spring = _parameter(self.stiffness, params) * strength
+        along = spring * jnp.maximum(1 + 1.5 * _parameter(self.dissipation, params) * rate, 0)
         slip = velocity + rate * points.normal
         return along * points.normal - (friction * along / jnp.sqrt(dot(slip, slip) + self.creep_speed**2)) * slip
 
@@ -213,6 +239,13 @@ class Compliant:
         """Return `BOXES_MET` if boxes touched, else `BRIEF_CONTACT` if a contact was too short, else `OK`."""
         code = jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
         return jnp.where(memory.boxes_met, jnp.int32(Status.BOXES_MET), code)
+
+
+def _parameter(quantity: str | Callable[[Params], jax.Array], params: Params) -> jax.Array:
+    """Return a parameter by name, or a function of the parameters of one scene, mapped over members."""
+    if isinstance(quantity, str):
+        return params[quantity]
+    return quantity(params) if jnp.ndim(params["time_step"]) == 0 else jax.vmap(quantity, -1, -1)(params)
 
 
 @pytree
@@ -248,7 +281,22 @@ def _rows[T](tree: T, index: np.ndarray) -> T:
 
 def _points(motion: Motion, setting: Setting) -> tuple[Points, Points]:
     bodies = setting.bodies
-    return plane_contacts(bodies, motion, setting.planes), _without_duplicates(contacts(bodies, motion))
+    between = _without_duplicates(contacts(bodies, motion))
+    joined = _joined(setting, *(side.ravel() for side in rounds(len(bodies.kinds))))
+    if joined.any():
+        between = dataclasses.replace(between, gap=jnp.where(_pairs(joined, between.gap), FAR, between.gap))
+    return plane_contacts(bodies, motion, setting.planes), between
+
+
+def _joined(setting: Setting, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return which pairs a joint connects, bool; these bodies do not touch each other."""
+    ends = {frozenset((joint.first, joint.second)) for joint in setting.joints}
+    return np.array([frozenset(pair) in ends for pair in zip(first.tolist(), second.tolist(), strict=True)], bool)
+
+
+def _pairs(mask: np.ndarray, like: jax.Array) -> np.ndarray:
+    """Return a mask of pairs that broadcasts against arrays (slots, pairs, ...)."""
+    return mask.reshape(-1, *(1,) * (like.ndim - 2))
 
 
 def _without_sides(bodies: Bodies, gap: jax.Array) -> jax.Array:

@@ -8,8 +8,11 @@ import numpy as np
 
 from simkit.core.formulation import by_device, computed_once
 from simkit.core.implicit import root_change
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import recomputed, stored
+from simkit.core.settings import number, whole
 from simkit.core.status import Status
 from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import dot, norm
@@ -59,6 +62,12 @@ class Moment:
     left: jax.Array
 
 
+@part(
+    keys={
+        "impacts": whole("budget of events per step, ends of slipping included", 8, low=1),
+        "reach": number("longest flight, in time steps, of a bounce that is replaced by rest", 1.0, POSITIVE),
+    }
+)
 @dataclasses.dataclass(frozen=True)
 class Events:
     """Impacts of spheres and disks with planes and each other, with restitution and Coulomb friction, at exact times.

@@ -153,7 +153,9 @@ def _delassus_matrix(mobilities: Mobilities, touch: Touch) -> jax.Array:
 def _plastic(delassus: jax.Array, speed: jax.Array, meets: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the impulses N of a plastic impact (slots, pairs, ...), and ``-N u`` and ``N W N`` (pairs, ...)."""
     slots = speed.shape[0]
-    mass = jnp.where(meets, 1 / jnp.stack([delassus[slot, slot] for slot in range(slots)]), 0)
+    # The response is zero where both bodies are held, which never meet.
+    diagonal = jnp.stack([delassus[slot, slot] for slot in range(slots)])
+    mass = jnp.where(meets, 1 / jnp.where(meets, diagonal, 1), 0)
 
     def one_sweep(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], None]:
         along, speed = carry

@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import flag, number, whole
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
@@ -20,10 +22,20 @@ from simkit.rigid.collision.broad_phase import nearby
 from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative, slot_by_slot, sweep
 from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
-from simkit.rigid.contact.law import Mobility, Push, Rest, Touch, Velocities, mobility_of, rest_of, resting
+from simkit.rigid.contact.law import (
+    Mobility,
+    Push,
+    Rest,
+    Touch,
+    Velocities,
+    mobility_of,
+    rest_of,
+    resting,
+    velocities_of,
+)
 from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.integrators import kick, move_freely
-from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
+from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
 
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
@@ -61,6 +73,14 @@ class Pressed:
     early: jax.Array
 
 
+@part(
+    keys={
+        "sweeps": whole("sweeps over all contacts in each step", 8, low=1),
+        "impacts": whole("passes by which an impact travels from body to body; 0 makes all impacts plastic", 4),
+        "correction": number("fraction of an overlap removed per step", 0.2, (0.0, 1.0)),
+        "warm": flag("whether sweeps start from the impulses of the last step", True),
+    }
+)
 @dataclasses.dataclass(frozen=True)
 class Impulses:
     """Contact by sequential impulses at the velocities, with a fixed number of sweeps.
@@ -132,7 +152,7 @@ class Impulses:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes, friction, and restitution if there are passes for impacts."""
-        return SHAPES | {PLANES, FRICTION} | ({RESTITUTION} if self.impacts else set())
+        return SHAPES | {PLANES, FRICTION, HELD} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
@@ -164,10 +184,10 @@ class Impulses:
         behind = kick(motion, bodies, memory.lasting, -time_step / 2)
         kicked = kick(behind, bodies, load, time_step)
         mobility = mobility_of(bodies, motion)
-        before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
+        before = velocities_of(kicked, bodies, mobility)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
-        start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
+        start = velocities_of(motion, bodies, mobility)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
 
         def resolve(bodies: Bodies, planes: Planes, *arguments: Any) -> _Resolved:

@@ -8,8 +8,8 @@ from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, shortened
-from simkit.rigid.bodies.bodies import Bodies
-from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.bodies.bodies import Bodies, unless_held, where_held
+from simkit.rigid.bodies.motion import Motion, angular_velocity
 
 
 @pytree
@@ -94,7 +94,21 @@ def mobility_of(bodies: Bodies, motion: Motion) -> Mobility:
     """
     moments = bodies.inertia
     inverse = Vector(1 / moments.x, 1 / moments.y, 1 / moments.z)
-    return Mobility(linear=1 / bodies.mass, angular=rotated(inverse, motion.orientation))
+    return unless_held(bodies, Mobility(linear=1 / bodies.mass, angular=rotated(inverse, motion.orientation)))
+
+
+def velocities_of(motion: Motion, bodies: Bodies, mobility: Mobility) -> Velocities:
+    """Return the velocities of bodies.
+
+    Args:
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        mobility: of the bodies in their present orientation.
+    """
+    angular = mobility.angular @ motion.angular_momentum
+    if any(bodies.held):
+        angular = where_held(bodies, angular_velocity(motion, bodies), angular)
+    return Velocities(linear=motion.velocity, angular=angular)
 
 
 @pytree

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
@@ -50,7 +51,7 @@ def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded
         points,
         points.position - motion.position,
         zeros(points.gap),
-        _responses([(mobility, points.position - motion.position)], points.normal, bodies.kinds),
+        _responses([(mobility, points.position - motion.position)], points.normal, bodies),
         jnp.maximum(bodies.friction, of_planes[0]),
         jnp.maximum(bodies.restitution, of_planes[1]),
         norm(loaded),
@@ -76,7 +77,7 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded:
     return _touch(
         points,
         *arms,
-        _responses([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
+        _responses([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies),
         jnp.maximum(first[2], second[2]),
         jnp.maximum(first[3], second[3]),
         jnp.maximum(jnp.maximum(norm(first[4]), norm(second[4])), norm(first[4] - second[4])),
@@ -137,16 +138,21 @@ def _touch(
 
 
 def _responses(
-    sides: Sequence[tuple[Mobility, Vector]], normal: Vector, kinds: tuple[str, ...]
+    sides: Sequence[tuple[Mobility, Vector]], normal: Vector, bodies: Bodies
 ) -> tuple[Vector, jax.Array, jax.Array]:
     """Return the part of ``K n`` along the surface, and the effective masses along the normal and the surface."""
-    if all(kind in ("sphere", "disk") for kind in kinds):
+    linear = sum(mobility.linear for mobility, _ in sides)
+    # Contacts of two held bodies never act; the identity in place of their K keeps them finite.
+    still = (linear == 0) & any(bodies.held)
+    if all(kind in ("sphere", "disk") for kind in bodies.kinds):
         # The centers lie on the normal, so K has one eigenvalue along it and one across; a disk turns about y.
-        along = sum(mobility.linear for mobility, _ in sides) + jnp.zeros_like(normal.x)
+        along = (jnp.where(still, 1, linear) if any(bodies.held) else linear) + jnp.zeros_like(normal.x)
         across = along + sum(mobility.angular.diagonal.y * dot(arm, arm) for mobility, arm in sides)
         return zeros(along), 1 / along, 1 / across
     tensors = [mobility.at(arm) for mobility, arm in sides]
     tensor = computed_once(functools.reduce(lambda a, b: each(jnp.add, a, b), tensors))
+    if any(bodies.held):
+        tensor = dataclasses.replace(tensor, diagonal=each(lambda a: jnp.where(still, 1, a), tensor.diagonal))
     response, normal_mass, slip_mass = masses(tensor, normal)
     return response - staged(dot(response, normal)) * normal, normal_mass, slip_mass
 

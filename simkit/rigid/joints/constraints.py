@@ -255,7 +255,11 @@ def mobility(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
         left, right = each(lambda part: part[:, None], one), each(lambda part: part[None, :], other)
         return jnp.sum(dot(left, right), axis=2)
 
-    return pairs(rows.linear, rows.linear / bodies.mass) + pairs(rows.angular, inverse @ rows.angular)
+    linear, angular = rows.linear / bodies.mass, inverse @ rows.angular
+    if any(bodies.held):
+        free = (~np.array(bodies.held)).reshape(-1, *(1,) * (linear.x.ndim - 2))
+        linear, angular = each(lambda values: jnp.where(free, values, 0), (linear, angular))
+    return pairs(rows.linear, linear) + pairs(rows.angular, angular)
 
 
 def _take[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
@@ -312,6 +316,8 @@ def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
     if not joints:
         return
     for index, joint in enumerate(joints):
+        if all(body is None or bodies.held[body] for body in (joint.first, joint.second)) and HOLDS[joint.kind]:
+            raise UserError(f"{name_of(index, joints)} holds nothing that moves: its bodies are held; leave it out")
         if joint.kind == "distance" and not float(joint.length) > 0:
             raise UserError(
                 f"{name_of(index, joints)}: length = {float(joint.length):g} m is not positive; choose one above 0"

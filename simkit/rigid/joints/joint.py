@@ -7,7 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from simkit.core.parameter import POSITIVE
+from simkit.core.parts import part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import formula, several
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, rotate, unit
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, normalize
@@ -59,6 +62,11 @@ class Joint:
     second: int | None = dataclasses.field(metadata={"static": True})
 
 
+AXIS = several(
+    formula("a component", takes=("index",)), "axis in the frame of the second body, or of the world", (3,), [0, 0, 1]
+)
+
+
 def joint(
     kind: str,
     first: int,
@@ -107,6 +115,7 @@ def joint(
     )
 
 
+@part(values={"axis": AXIS})
 def hinge(
     first: int,
     second: int | None = None,
@@ -136,6 +145,7 @@ def hinge(
     return joint("hinge", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
+@part(values={"axis": AXIS})
 def slider(
     first: int,
     second: int | None = None,
@@ -164,6 +174,7 @@ def slider(
     return joint("slider", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
+@part()
 def ball(first: int, second: int | None = None, *, anchor: Three, base: Three) -> Joint:
     """Return a joint that allows every rotation about one point; arguments as in `joint`.
 
@@ -184,6 +195,7 @@ def ball(first: int, second: int | None = None, *, anchor: Three, base: Three) -
     return joint("ball", first, second, anchor=anchor, base=base)
 
 
+@part()
 def weld(first: int, second: int | None = None, *, anchor: Three, base: Three, rest: Quaternion | None = None) -> Joint:
     """Return a joint that allows no relative motion; arguments as in `joint`.
 
@@ -204,6 +216,17 @@ def weld(first: int, second: int | None = None, *, anchor: Three, base: Three, r
     return joint("weld", first, second, anchor=anchor, base=base, rest=rest)
 
 
+@part(
+    values={
+        "length": formula(
+            "length of the rod; left out, the distance of the anchors at the start",
+            None,
+            unit="m",
+            bounds=POSITIVE,
+            takes=("index",),
+        )
+    }
+)
 def distance(first: int, second: int | None = None, *, anchor: Three, base: Three, length: Number) -> Joint:
     """Return a massless rod of a length in m with a ball joint at either end; arguments as in `joint`.
 
@@ -224,6 +247,7 @@ def distance(first: int, second: int | None = None, *, anchor: Three, base: Thre
     return joint("distance", first, second, anchor=anchor, base=base, length=length)
 
 
+@part()
 def attachment(
     first: int, second: int | None = None, *, anchor: Three = (0.0, 0.0, 0.0), base: Three = (0.0, 0.0, 0.0)
 ) -> Joint:

@@ -5,6 +5,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE
+from simkit.core.parts import part
+from simkit.core.settings import formula
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import rotate
@@ -19,8 +22,17 @@ type Number = jax.Array | float
 type Quantity = str | Number | Callable[[Params], Number]
 type QuantityInTime = str | Number | Callable[[jax.Array, Params], Number]
 type JointOf = Callable[[Params], Joint]
+TIME = ("time",)
+IN_JOINT = {"on": "which acts in a joint"}
 
 
+@part(
+    values={
+        "stiffness": formula("force per stretch", unit="N/m", bounds=NOT_NEGATIVE),
+        "length": formula("length at rest", 0.0, unit="m", bounds=NOT_NEGATIVE),
+    },
+    excludes=IN_JOINT,
+)
 def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
     """Return a spring between the anchors of a joint, ``F = -k (|d| - l) d/|d|`` on the first body.
 
@@ -52,6 +64,7 @@ def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
     return Load(wrench=wrench, energy=energy)
 
 
+@part(values={"damping": formula("force per speed", unit="N s/m", bounds=NOT_NEGATIVE)}, excludes=IN_JOINT)
 def damper(joint: JointOf, damping: Quantity) -> Load:
     """Return a damper along the line between the anchors of a joint, ``F = -c (v . n) n``, n = d/|d|.
 
@@ -77,6 +90,13 @@ def damper(joint: JointOf, damping: Quantity) -> Load:
     return Load(wrench=wrench)
 
 
+@part(
+    values={
+        "stiffness": formula("torque per angle", unit="N m/rad", bounds=NOT_NEGATIVE),
+        "angle": formula("angle at rest", 0.0, unit="rad"),
+    },
+    excludes=IN_JOINT,
+)
 def torsion_spring(joint: JointOf, stiffness: Quantity, angle: Quantity = 0.0) -> Load:
     """Return a spring about a hinge, ``N = -k (theta - theta_0)`` on the first body, theta within pi of theta_0.
 
@@ -110,6 +130,7 @@ def torsion_spring(joint: JointOf, stiffness: Quantity, angle: Quantity = 0.0) -
     return Load(wrench=wrench, energy=energy)
 
 
+@part(values={"damping": formula("torque per speed", unit="N m s/rad", bounds=NOT_NEGATIVE)}, excludes=IN_JOINT)
 def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
     """Return a damper about a hinge, ``N = -c theta'`` on the first body.
 
@@ -135,6 +156,7 @@ def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
     return Load(wrench=wrench)
 
 
+@part(values={"torque": formula("torque on the first body about the axis", unit="N m", takes=TIME)})
 def motor(joint: JointOf, torque: QuantityInTime) -> Load:
     """Return a motor in a hinge: a torque on the first body about the axis, and the opposite one on the second.
 
@@ -158,6 +180,12 @@ def motor(joint: JointOf, torque: QuantityInTime) -> Load:
     return Load(wrench=wrench)
 
 
+@part(
+    values={
+        "rate": formula("speed that it keeps", unit="rad/s", takes=TIME),
+        "damping": formula("torque per difference of speeds", unit="N m s/rad", bounds=NOT_NEGATIVE),
+    }
+)
 def speed_motor(joint: JointOf, rate: QuantityInTime, damping: Quantity) -> Load:
     """Return a motor that keeps a speed, ``N = c (omega - theta')`` on the first body of a hinge.
 
@@ -184,6 +212,13 @@ def speed_motor(joint: JointOf, rate: QuantityInTime, damping: Quantity) -> Load
     return Load(wrench=wrench)
 
 
+@part(
+    values={
+        "target": formula("angle that it turns to", unit="rad", takes=TIME),
+        "stiffness": formula("torque per difference of angles", unit="N m/rad", bounds=NOT_NEGATIVE),
+        "damping": formula("torque per speed", unit="N m s/rad", bounds=NOT_NEGATIVE),
+    }
+)
 def servo(joint: JointOf, target: QuantityInTime, stiffness: Quantity, damping: Quantity) -> Load:
     """Return a PD actuator, ``N = k (theta* - theta) - c theta'`` on the first body of a hinge.
 
@@ -212,6 +247,10 @@ def servo(joint: JointOf, target: QuantityInTime, stiffness: Quantity, damping: 
         return twist(motion, bodies, joint_now, _value(stiffness, params) * error - drag)
 
     return Load(wrench=wrench)
+
+
+# Loads about the axis of a hinge.
+IN_HINGES = (torsion_spring, torsion_damper, motor, speed_motor, servo)
 
 
 def pull(motion: Motion, bodies: Bodies, joint: Joint, force: Vector) -> Wrench:

@@ -1,19 +1,24 @@
 """Assembly of jointed bodies, and their time stepping by RATTLE, with a fixed number of iterations for all joints."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once
+from simkit.core.parts import declaration_of, part
 from simkit.core.pytrees import pytree
+from simkit.core.settings import table, whole
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import each, norm
 from simkit.rigid.arguments import check_integer
-from simkit.rigid.bodies.bodies import Bodies
-from simkit.rigid.bodies.motion import Motion, angular_velocity, momentum_of_rotation
+from simkit.rigid.bodies.bodies import Bodies, unless_held
+from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
+from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.joints.constraints import (
     Jacobian,
@@ -31,9 +36,15 @@ from simkit.rigid.joints.constraints import (
     times_vector,
     violations,
 )
-from simkit.rigid.parts import JOINTS, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import FRICTION, HELD, JOINTS, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
+# Keys of the contact; the joints are integrated by RATTLE.
+CONTACT = {
+    key: setting
+    for key, setting in {**declaration_of(Compliant).keys, **declaration_of(Compliant).values}.items()
+    if key != "integrator"
+}
 # Stages of the composition of each order, as fractions of the step.
 _SUZUKI = 1 / (4 - 4 ** (1 / 3))
 STAGES = {2: (1.0,), 4: (_SUZUKI, _SUZUKI, 1 - 4 * _SUZUKI, _SUZUKI, _SUZUKI)}
@@ -55,7 +66,7 @@ class JointMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Jointed:
-    """Motion under loads and the joints of a scene, without contact.
+    """Motion under loads and the joints of a scene, with compliant contact or without contact.
 
     RATTLE (Andersen, J. Comput. Phys. 52, 24 (1983), doi:10.1016/0021-9991(83)90014-1) for rigid bodies: half a kick
     with impulses ``J(x)^T lambda`` such that the joints are closed after the free motion that follows, then half a kick
@@ -74,9 +85,11 @@ class Jointed:
         iterations: number of iterations of the position solve in every step. Good values: 8; more where dt omega is
             above 0.02.
         order: order of the method in the time step, 2 or 4.
+        contact: contact of the bodies with each other and with planes, whose force is a load, and whose substeps divide
+            the time step; its integrator is not used. Bodies that a joint connects do not touch each other.
 
     Raises:
-        UserError: if iterations is below 1, or order is neither 2 nor 4.
+        UserError: if iterations is below 1, order is neither 2 nor 4, or 4 with contact.
 
     Example:
         >>> swing = rigid.Scene(
@@ -95,29 +108,41 @@ class Jointed:
 
     iterations: int = 8
     order: int = 2
+    contact: Compliant | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         check_integer("iterations", self.iterations, 1)
         if self.order not in tuple(STAGES):
             raise UserError(f"order = {self.order!r:.60} is not available; choose 2 or 4")
+        if self.contact is not None and self.order == 4:
+            raise UserError("order = 4 goes back in time within a step, where contact would gain energy; choose 2")
 
     @property
     def supports(self) -> frozenset[str]:
-        """Return every shape, and joints; planes are not supported."""
-        return SHAPES | {JOINTS, UNEVEN_SPHERES, TILTED_DISKS}
+        """Return every shape, and joints; planes and friction with contact only."""
+        of_contact = set() if self.contact is None else {PLANES, FRICTION}
+        return SHAPES | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS} | of_contact
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return the parameters of the scene that the contact reads."""
+        return () if self.contact is None else self.contact.reads
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return a memory of zero constraint forces."""
         like = motion.position.x[0]
         check_indices(setting.joints, motion.position.x.shape[0])
         count = row_count(setting.joints)
-        return JointMemory(force=jnp.zeros((count, *like.shape), like.dtype), apart=jnp.zeros(like.shape, bool))
+        memory = JointMemory(force=jnp.zeros((count, *like.shape), like.dtype), apart=jnp.zeros(like.shape, bool))
+        return memory if self.contact is None else (memory, self.contact.start(motion, setting))
 
     def step(
         self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Memory]:
         """Return the motion and the memory one step later."""
+        if self.contact is not None:
+            return self._with_contact(self.contact, motion, memory, setting, time, time_step)
         if self.order == 2:
             return self._stage(motion, memory, setting, time, time_step)
 
@@ -129,6 +154,28 @@ class Jointed:
 
         fractions = jnp.asarray(STAGES[self.order], time_step.dtype)
         return jax.lax.scan(stage, (motion, memory, time), fractions)[0][:2]
+
+    def _with_contact(
+        self,
+        contact: Compliant,
+        motion: Motion,
+        memory: Memory,
+        setting: Setting,
+        time: jax.Array,
+        time_step: jax.Array,
+    ) -> tuple[Motion, Memory]:
+        def load(motion: Motion, time: jax.Array) -> Wrench:
+            return setting.load(motion, time) + contact.force(motion, setting)
+
+        touching, substep = dataclasses.replace(setting, load=load), time_step / contact.substeps
+
+        def body(carry: tuple[Motion, Memory], index: jax.Array) -> tuple[tuple[Motion, Memory], None]:
+            motion, (joints, durations) = carry
+            motion, joints = self._stage(motion, joints, touching, time + index * substep, substep)
+            return (motion, (joints, contact.after_substep(durations, motion, setting))), None
+
+        indices = jnp.arange(contact.substeps, dtype=time_step.dtype)
+        return jax.lax.scan(body, (motion, memory), indices)[0]
 
     def _stage(
         self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
@@ -155,8 +202,8 @@ class Jointed:
         return ended, JointMemory(force=force, apart=memory.apart | is_apart(setting, ended))
 
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
-        """Return the largest gap and tilt of joints, and the largest rates of both."""
-        del memory
+        """Return the largest gap and tilt of joints, the largest rates of both, and the diagnostics of contact."""
+        of_contact = {} if self.contact is None else self.contact.diagnose(motion, memory[1], setting)
         zero = jnp.zeros_like(motion.position.x[0])
         largest, growth = {"m": zero, "rad": zero}, {"m": zero, "rad": zero}
         if setting.joints:
@@ -177,11 +224,16 @@ class Jointed:
             "joint_tilt": largest["rad"],
             "joint_error_rate": growth["m"],
             "joint_tilt_rate": growth["rad"],
+            **of_contact,
         }
 
     def status(self, memory: Memory) -> jax.Array:
-        """Return `JOINTS_APART` if the iterations ever left a joint open, else `OK`."""
-        return jnp.where(memory.apart, jnp.int32(Status.JOINTS_APART), jnp.int32(Status.OK))
+        """Return `JOINTS_APART` if the iterations ever left a joint open, else that of the contact, or `OK`."""
+        joints, code = memory, jnp.int32(Status.OK)
+        if self.contact is not None:
+            joints, durations = memory
+            code = self.contact.status(durations)
+        return jnp.where(joints.apart, jnp.int32(Status.JOINTS_APART), code)
 
     def check(self, motion: Motion, setting: Setting) -> None:
         """Refuse joints that are open at the start, or whose velocities would open them.
@@ -224,6 +276,26 @@ class Jointed:
         return jax.lax.custom_root(violation, jax.lax.stop_gradient(guess), search, solve_linear)
 
 
+@part(
+    keys={
+        "iterations": whole("iterations of all joints in every step", 8, low=1),
+        "order": whole("order of the method in time, 2 or 4", 2, low=2, high=4, is_even=True),
+    },
+    values={
+        "contact": table("contact of the method 'compliant', with its options; left out, bodies do not touch", CONTACT)
+    },
+)
+def jointed(iterations: int = 8, order: int = 2, contact: Mapping[str, Any] | None = None) -> Jointed:
+    """Return the method `Jointed` from the keys of a table.
+
+    Args:
+        iterations: see `Jointed`.
+        order: likewise.
+        contact: options of `simkit.rigid.contact.compliant.Compliant`; None for no contact.
+    """
+    return Jointed(iterations, order, None if contact is None else Compliant(**contact))
+
+
 def after_impulse(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -> Motion:
     """Return bodies after impulses in joints, ``v' = v + M^-1 J^T lambda``.
 
@@ -233,7 +305,7 @@ def after_impulse(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.A
         rows: J.
         impulse: lambda, (rows, ...).
     """
-    push, turn = computed_once(spread_impulse(rows, impulse))
+    push, turn = unless_held(bodies, computed_once(spread_impulse(rows, impulse)))
     return dataclasses.replace(
         motion,
         velocity=motion.velocity + push / bodies.mass,
@@ -297,10 +369,11 @@ def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 1
         rows = jacobian(joints, placed, count)
         inverse = generalized_inverse(mobility(rows, motion, bodies))
         push, twist = spread_impulse(rows, -times_vector(inverse, violations(joints, placed)))
+        twist = unless_held(bodies, twist)
         turned = dataclasses.replace(still, orientation=motion.orientation, angular_momentum=twist)
         return dataclasses.replace(
             motion,
-            position=motion.position + push / bodies.mass,
+            position=motion.position + unless_held(bodies, push / bodies.mass),
             orientation=turn(motion.orientation, angular_velocity(turned, bodies)),
         )
 

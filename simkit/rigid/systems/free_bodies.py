@@ -10,12 +10,14 @@ from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra.quaternion import Quaternion, exponential, rotate, unrotate
 from simkit.rigid.algebra.quaternion import stacked as quaternions
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, select, stacked, zeros
-from simkit.rigid.bodies.bodies import Bodies, box, capsule, repeat, with_inertia
+from simkit.rigid.bodies.bodies import Bodies, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.loads import gravity
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.simulate import simulate
 
 ASYMMETRIC_TOP = {

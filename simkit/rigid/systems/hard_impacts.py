@@ -14,7 +14,7 @@ from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, dot, norm, zeros
-from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
+from simkit.rigid.bodies.bodies import Bodies, repeat
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.bounces import (
     SLIP_PER_IMPULSE,
@@ -31,6 +31,7 @@ from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 
 BOUNCING_BALL = {

@@ -11,7 +11,7 @@ from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, cross, stacked
-from simkit.rigid.bodies.bodies import Bodies, capsule, gather, with_inertia
+from simkit.rigid.bodies.bodies import Bodies, gather, with_inertia
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.joints.joint import Joint, anchors, attachment, hinge, hinge_angle, hinge_rate, joint
 from simkit.rigid.joints.loads import speed_motor
@@ -19,6 +19,7 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.simulate import simulate
 
 # Axis of the hinges; rotation by a positive angle takes +x to +z, and a hanging rod toward +x.

@@ -13,13 +13,15 @@ from simkit.core.settings import arguments, number, whole
 from simkit.core.simulation import Params, Simulation, described
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
-from simkit.rigid.bodies.bodies import Bodies, disk, repeat, sphere
+from simkit.rigid.bodies.bodies import Bodies, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import World, simulate
 
 STEERED_PUCK = {

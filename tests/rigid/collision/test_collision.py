@@ -11,12 +11,14 @@ from scipy.spatial.transform import Rotation
 
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import vector
-from simkit.rigid.bodies.bodies import box, gather, sphere
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.against_plane import SLOTS, against_plane
 from simkit.rigid.collision.boxes import WIDER
 from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.planes import floor
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from tests.rigid.collision.shapes import COUNT, Shapes, array, random_shapes, touching
 from tests.tables import every
 

@@ -9,12 +9,14 @@ from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, vector, zeros
-from simkit.rigid.bodies.bodies import disk, gather, repeat, sphere
+from simkit.rigid.bodies.bodies import gather, repeat
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.scene import Load, Scene
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.tables import every
 

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.rigid.algebra.vector import Vector, zeros
-from simkit.rigid.bodies.bodies import gather, sphere
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 
 KEY = jax.random.key_data(jax.random.key(0))

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, zeros
-from simkit.rigid.bodies.bodies import box, gather
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.joints.joint import hinge, hinge_angle, hinge_rate, joint, slider_displacement
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
 from simkit.rigid.simulate import simulate
 
 AXIS = (0.0, -1.0, 0.0)

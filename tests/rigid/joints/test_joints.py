@@ -8,13 +8,14 @@ import pytest
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, gather
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.joints.constraints import generalized_inverse
 from simkit.rigid.joints.joint import attachment, hinge, hinge_angle
 from simkit.rigid.joints.loads import spring
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
+from simkit.rigid.shapes.box import box
 from simkit.rigid.systems.linkages import four_bar_linkage
 from tests.rigid.joints.scenes import AXIS, carriage, key
 from tests.tables import every

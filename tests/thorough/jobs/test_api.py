@@ -316,7 +316,7 @@ HUGE = {
     "every step": "channel_flow config.axes.x.cells=1024 config.axes.y.cells=512 every=1 time_step=1e-3",
     "cells": "channel_flow config.axes.x.cells=100000000",
     "boxes": "falling_pile boxes=100000000",
-    "stacked boxes": "box_stack boxes=100000000",
+    "stacked boxes": "box_stack config.bodies.1.count=100000000",
     "unit cells": "lennard_jones_fluid config.start.repeats=[8192,8192,8192]",
     "atoms": "lennard_jones_cluster particles=100000000",
     "steps between": "lennard_jones_fluid config.averages.skip=1000000000000",

@@ -13,12 +13,15 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import Quaternion, turn
 from simkit.rigid.algebra.vector import Vector, stacked, vector
-from simkit.rigid.bodies.bodies import box, capsule, gather, sphere
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene, Setting, no_planes
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -7,16 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit import build
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid import newtons_cradle, sliding_block
+from simkit.rigid import newtons_cradle
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, gather, repeat, sphere
+from simkit.rigid.bodies.bodies import gather, repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.physics.test_bouncing import THROW, closed_form, closed_form_derivatives
 from tests.physics.test_contact import (
@@ -222,7 +225,7 @@ def test_derivatives_through_impacts_hold_in_float32_to_its_rounding():
 
 def test_derivatives_of_sliding_are_those_of_coulombs_law(x64):
     time_step = 2e-3
-    simulation = sliding_block().with_params(time_step=time_step)
+    simulation = build("sliding_block").with_params(time_step=time_step)
     run = trajectory(simulation, 400, 400)
 
     def distance(params):
@@ -247,7 +250,7 @@ def test_derivatives_of_sliding_are_those_of_coulombs_law(x64):
 
 
 def test_derivatives_at_rest_without_friction_and_without_speed_are_finite(x64):
-    simulation = sliding_block()
+    simulation = build("sliding_block")
     run = trajectory(simulation, 5, 5)
 
     def distance(params):

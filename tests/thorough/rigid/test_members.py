@@ -8,13 +8,14 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.rigid.algebra.vector import Vector, norm, zeros
-from simkit.rigid.bodies.bodies import box, repeat
+from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import attachment, hinge
 from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring, torsion_damper, torsion_spring
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Load, Scene
+from simkit.rigid.shapes.box import box
 from simkit.rigid.simulate import simulate
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -12,7 +12,7 @@ from simkit.core.rollout import trajectory
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.quaternion import identity, rotate, turn
 from simkit.rigid.algebra.vector import Vector, dot, norm, normalize, perpendicular, stacked, vector, zeros
-from simkit.rigid.bodies.bodies import gather, sphere, with_inertia
+from simkit.rigid.bodies.bodies import gather, with_inertia
 from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
 from simkit.rigid.bounces import geometric_sum, slide, time_of_impact
 from simkit.rigid.contact.compliant import Compliant
@@ -21,6 +21,7 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
 from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.shapes.sphere import sphere
 from tests.rigid.test_algebra import (
     RADIUS,
     ROUNDING,

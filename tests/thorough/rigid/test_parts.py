@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.rigid.algebra.vector import vector, zeros
-from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.bodies import repeat
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.joints import loads
 from simkit.rigid.joints.joint import hinge
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.test_parts import SERVED, WHOLE, change, check_collision, check_effect, ends
 

@@ -12,7 +12,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, vector
-from simkit.rigid.bodies.bodies import box, capsule, gather, sphere
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.boxes import WIDER
 from simkit.rigid.collision.broad_phase import nearby
@@ -24,6 +24,9 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.collision.shapes import (
     COUNT,

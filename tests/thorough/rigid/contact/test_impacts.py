@@ -13,12 +13,16 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import vector, zeros
-from simkit.rigid.bodies.bodies import box, capsule, disk, gather, sphere
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import Wrench, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.contact.test_contact import GRAVITY
 from tests.rigid.contact.two_balls import KEY, derivatives, end, two_balls, values

@@ -16,13 +16,15 @@ from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, failed, status_of
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, gather, repeat, sphere
+from simkit.rigid.bodies.bodies import gather, repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses, _persistent
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from tests.rigid.contact.scenes import run, scene
 from tests.rigid.contact.test_steps import KEY, STILL, beside

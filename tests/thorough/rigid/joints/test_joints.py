@@ -13,12 +13,13 @@ from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import box, gather
+from simkit.rigid.bodies.bodies import gather
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.joints.joint import ball, distance, hinge, joint, slider, weld
 from simkit.rigid.joints.rattle import Jointed, assemble
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
+from simkit.rigid.shapes.box import box
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
 from tests.differences import central_difference

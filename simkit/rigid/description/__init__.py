@@ -1,0 +1,1 @@
+"""Scenes of rigid bodies described as data."""

@@ -1,0 +1,244 @@
+"""Diagnostics of named bodies, joints and points of a scene, and what its pictures show besides the bodies."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.formulation import computed_once
+from simkit.core.settings import Settings
+from simkit.core.simulation import Arrays, Params, Quantity
+from simkit.errors import UserError, nearest
+from simkit.rigid.algebra.quaternion import axes_of, rotate
+from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion, angular_velocity
+from simkit.rigid.description.bodies import Group
+from simkit.rigid.description.formulas import Names, at
+from simkit.rigid.description.joints import Connections
+from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
+
+type Measure = Callable[[Motion, Bodies, Params], Arrays]
+
+OF_BODY = {
+    **{axis: ("m", f"coordinate {axis} of the center") for axis in "xyz"},
+    **{f"v{axis}": ("m/s", f"velocity of the center along {axis}") for axis in "xyz"},
+    **{f"w{axis}": ("rad/s", f"angular velocity about {axis}") for axis in "xyz"},
+    "speed": ("m/s", "speed of the center"),
+    "tilt": ("rad", "angle of the axis z of the body from the vertical"),
+}
+OF_JOINT = {
+    "hinge": {"angle": ("rad", "angle, within half a turn"), "rate": ("rad/s", "angular velocity about the axis")},
+    "slider": {"displacement": ("m", "displacement along the axis")},
+    "distance": {"length": ("m", "distance of the anchors")},
+    "attachment": {"length": ("m", "distance of the anchors")},
+}
+# Kinds of joints whose anchors are drawn with a line between them.
+DRAWN = ("distance", "attachment")
+OF_POINT = {
+    **{axis: ("m", f"coordinate {axis}") for axis in "xyz"},
+    **{f"v{axis}": ("m/s", f"velocity along {axis}, with the body") for axis in "xyz"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Measures:
+    """Further diagnostics and observed arrays of a scene.
+
+    Attributes:
+        numbers: functions ``(motion, bodies, params) -> {name: number}``.
+        paths: points whose paths pictures draw.
+        target: the point that pictures mark; None for none.
+        quantities: unit and meaning of the diagnostics.
+        group: the bodies.
+        joints: the joints.
+    """
+
+    numbers: tuple[Measure, ...]
+    paths: tuple["Point", ...]
+    target: "Point | None"
+    quantities: dict[str, Quantity]
+    group: Group
+    joints: Connections
+
+    @property
+    def dimensions(self) -> dict[str, tuple[str, ...]]:
+        """Names of the axes of the observed arrays."""
+        present = {
+            "planes": self.group.has_planes,
+            "pivots": any(map(self._has_pivot, self.joints.kinds, self.joints.bases)),
+            "links": not set(DRAWN).isdisjoint(self.joints.kinds),
+            "trace": bool(self.paths),
+            "target": self.target is not None,
+        }
+        return {name: axes for name, axes in DIMENSIONS.items() if present[name]}
+
+    @staticmethod
+    def _has_pivot(kind: str, base: int | None) -> bool:
+        """Return whether pictures show the fixed point of a joint: not that of a rod or spring, which is a line."""
+        return base is None and kind not in DRAWN
+
+    def diagnose(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        """Return the diagnostics."""
+        del time
+        # Without the barriers, programs that fuse this with other code would round it differently.
+        motion, bodies, params = computed_once((motion, bodies, params))
+        return computed_once({name: value for of in self.numbers for name, value in of(motion, bodies, params).items()})
+
+    def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
+        del bodies, time
+        motion, params = computed_once((motion, params))
+        arrays: Arrays = {}
+        if self.group.has_planes:
+            planes = self.group.planes(params)
+            arrays["planes"] = jnp.concatenate([stacked(planes.normal), planes.offset[:, None]], axis=1)
+        pivots, links = [], []
+        for of, kind, base in zip(self.joints.joints, self.joints.kinds, self.joints.bases, strict=True):
+            first, second = anchors(motion, of(params))
+            if self._has_pivot(kind, base):
+                pivots.append(stacked(second))
+            if kind in DRAWN:
+                links.append(jnp.stack([stacked(first), stacked(second)]))
+        for name, parts in (("pivots", pivots), ("links", links)):
+            arrays |= {name: jnp.stack(parts)} if parts else {}
+        if self.paths:
+            arrays["trace"] = jnp.stack([stacked(point.place(motion, params)) for point in self.paths])
+        if self.target is not None:
+            arrays["target"] = stacked(self.target.place(motion, params))
+        return computed_once(arrays)
+
+
+DIMENSIONS = {
+    "planes": ("plane", "normal_and_offset"),
+    "pivots": ("pivot", "space"),
+    "links": ("link", "end", "space"),
+    "trace": ("traced_point", "space"),
+    "target": ("space",),
+}
+
+
+def measures_of(settings: Settings, group: Group, joints: Connections, names: Names) -> Measures:
+    """Return the diagnostics that settings ask for.
+
+    Args:
+        settings: of the scene.
+        group: the bodies.
+        joints: the joints.
+        names: names that formulas may use.
+
+    Raises:
+        UserError: for an unknown name, or two that are alike; names the key.
+    """
+    numbers: list[Measure] = []
+    quantities: dict[str, Quantity] = {}
+    for index, name in enumerate(settings["measured"]):
+        where = f"measured[{index}]"
+        known = {**{entry.name: entry.count for entry in group.entries if entry.name}, **joints.first}
+        stem = name.partition("[")[0]
+        if stem in joints.first:
+            of, declared = _of_joint(name, where, joints)
+        elif stem in known:
+            of, declared = _of_body(name, group.index(name, where)), OF_BODY
+        else:
+            raise UserError(f"{where} = {name!r:.60} names no body or joint", nearest(name, list(known)), key=where)
+        numbers.append(of)
+        quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
+    points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
+    for name, point in points.items():
+        if f"{name}.x" in quantities:
+            raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
+        numbers.append(functools.partial(point.measure, name))
+        quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
+    drawn = {name: each["drawn"] for name, each in settings["points"].items()}
+    targets = [name for name in points if drawn[name] == "target"]
+    if len(targets) > 1:
+        raise UserError(f"points.{targets[1]}.drawn: there is a target already, '{targets[0]}'; keep one of them")
+    return Measures(
+        numbers=tuple(numbers),
+        paths=tuple(points[name] for name in points if drawn[name] == "path"),
+        target=points[targets[0]] if targets else None,
+        quantities=quantities,
+        group=group,
+        joints=joints,
+    )
+
+
+def _plain(name: str) -> str:
+    """Return the name of a copy as quantities have it, ``brick_2`` for ``brick[2]``."""
+    return name.replace(" ", "").replace("[", "_").replace("]", "")
+
+
+def _of_body(name: str, index: int) -> Measure:
+    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        del params
+        vectors = {
+            "": motion.position[index],
+            "v": motion.velocity[index],
+            "w": angular_velocity(motion, bodies)[index],
+        }
+        arrays = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
+        upward = axes_of(motion.orientation[index])[2]
+        aside = norm(dataclasses.replace(upward, z=jnp.zeros_like(upward.z)))
+        arrays |= {"speed": norm(motion.velocity[index]), "tilt": jnp.arctan2(aside, upward.z)}
+        return {f"{_plain(name)}.{key}": value for key, value in arrays.items()}
+
+    return measure
+
+
+def _of_joint(name: str, where: str, joints: Connections) -> tuple[Measure, dict[str, tuple[str, str]]]:
+    index = joints.index(name, where)
+    joint, kind = joints.joints[index], joints.kinds[index]
+    if kind not in OF_JOINT:
+        measured = ", ".join(OF_JOINT)
+        raise UserError(
+            f"{where} = '{name}' is a joint of the kind '{kind}', which has no measure; name one of {measured}"
+        )
+
+    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        now = joint(params)
+        if kind == "hinge":
+            arrays = {"angle": hinge_angle(motion, now), "rate": hinge_rate(motion, bodies, now)}
+        elif kind == "slider":
+            arrays = {"displacement": slider_displacement(motion, now)}
+        else:
+            first, second = anchors(motion, now)
+            arrays = {"length": norm(first - second)}
+        return {f"{_plain(name)}.{key}": value for key, value in arrays.items()}
+
+    return measure, OF_JOINT[kind]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A point of a body, or of the world.
+
+    Attributes:
+        at: coordinates in the frame of the body, or the world, functions of the parameters.
+        body: index of the body; None for the world.
+    """
+
+    at: tuple[Callable[[Params], jax.Array], ...]
+    body: int | None
+
+    def place(self, motion: Motion, params: Params) -> Vector:
+        """Return its position in the world."""
+        own = Vector(*at(self.at, params))
+        return own if self.body is None else motion.position[self.body] + rotate(motion.orientation[self.body], own)
+
+    def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        """Return its position and velocity by the names of the diagnostics."""
+        place = self.place(motion, params)
+        velocity = each(jnp.zeros_like, place)
+        if self.body is not None:
+            spin = angular_velocity(motion, bodies)[self.body]
+            velocity = motion.velocity[self.body] + cross(spin, place - motion.position[self.body])
+        pairs = (("", place), ("v", velocity))
+        return {f"{name}.{prefix}{axis}": getattr(vector, axis) for prefix, vector in pairs for axis in "xyz"}
+
+
+def _point_of(settings: Settings, group: Group, names: Names) -> Point:
+    index = None if settings["body"] is None else group.index(settings["body"], settings.path("body"))
+    return Point(tuple(names.number(text).number for text in settings["at"]), index)

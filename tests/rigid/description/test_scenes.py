@@ -1,0 +1,184 @@
+"""Scenes of rigid bodies as data: places, names, held bodies, derivatives and mistakes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit import rigid
+from simkit.core.rollout import trajectory
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import stacked
+from tests.rigid.description.scenes import DRIVEN, NUMBERS
+from tests.tables import every
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+BALL = {"shape": "sphere", "name": "ball", "radius": 0.1, "mass": 1.0}
+FREE = {"method": "free", "parameters": {"time_step": 0.01}}
+
+
+def started(*bodies, seed=0, **scene):
+    """Return the bodies of a scene, and their motion at the start."""
+    simulation = rigid.system(bodies=list(bodies), **{**FREE, **scene})
+    simulation.check(simulation.params, jax.random.key(seed))
+    return simulation, jax.jit(simulation.init)(simulation.params, jax.random.key(seed)).motion
+
+
+def test_copies_are_placed_in_rows_by_their_number_and_at_random_without_overlap():
+    gaps = {"gap": 2.0, "time_step": 0.1}
+    _, row = started({**BALL, "count": 3, "position": ["index**2", 0, "gap"]}, parameters=gaps)
+    assert stacked(row.position).tolist() == [[0, 0, 2], [1, 0, 2], [4, 0, 2]]
+    wall = {"counts": [2, 1, 3], "spacing": [0.5, 0, 0.3]}
+    _, grid = started({**BALL, "grid": wall, "position": ["layer", 0, 1], "velocity": [0, "row", 0]})
+    assert np.allclose(grid.position.x, [0, 0.5, 1, 1.5, 2, 2.5]) and np.allclose(grid.position.z[::2], [1, 1.3, 1.6])
+    assert grid.velocity.y.tolist() == [0, 1] * 3
+    region = {"from": [0, 0, 0], "to": ["side", 1, 1]}
+    small = {**BALL, "name": "", "radius": "0.05 + 0.001*index", "count": 30, "random": region}
+    params = {"side": 1.0, "time_step": 0.1}
+    key = jax.random.key(0)
+    scene, motion = started(small, {**BALL, "random": region}, parameters=params)
+    place, radius = stacked(motion.position), np.append(0.05 + 0.001 * np.arange(30), 0.1)
+    apart = np.linalg.norm(place[:, None] - place, axis=2) + np.eye(31)
+    assert (apart > radius[:, None] + radius).all() and (place > radius[:, None]).all()
+    assert (place < 1 - radius[:, None]).all()
+    slope = jax.jit(jax.jacfwd(lambda side: scene.init({**scene.params, "side": side}, key).motion.position.x))
+    # Places move with the box, between its walls.
+    assert np.allclose(slope(jnp.array(1.0)), (motion.position.x - radius) / (1 - 2 * radius))
+    with pytest.raises(UserError, match=r"bodies\[0\]\.random leaves no room for so many bodies"):
+        started({**small, "count": 1000}, parameters=params)
+
+
+def test_mass_follows_from_the_density_of_every_shape():
+    box = {"shape": "box", "lengths": [0.2, "size", 0.4], "density": 500}
+    pill = {"shape": "capsule", "radius": 0.1, "length": 0.3, "density": "500*(1 + index)", "count": 2}
+    ball = {"shape": "sphere", "radius": 0.1, "density": 500}
+    pull = rigid.system(
+        bodies=[box, {"shape": "box", "lengths": 0.2, "density": 500}, pill, ball],
+        gravity=[0, 0, "-g"],
+        method="free",
+        parameters={"size": 0.3, "g": 1.0, "time_step": 1.0},
+    )
+    state = pull.init(pull.params, jax.random.key(0))
+    state = dataclasses.replace(
+        state, motion=dataclasses.replace(state.motion, velocity=rigid.vector(jnp.tile(jnp.eye(3)[0], (5, 1))))
+    )
+    # The momentum at unit velocity is the total mass.
+    capsule, sphere = np.pi * 0.01 * (0.3 + 4 / 30), 4 / 3 * np.pi * 1e-3
+    volume = 0.2 * 0.3 * 0.4 + 0.2**3 + 3 * capsule + sphere
+    assert np.isclose(pull.diagnose(state, pull.params)["momentum"], 500 * volume, rtol=1e-14)
+
+
+def test_a_held_ball_turns_another_back_and_keeps_its_own_velocity():
+    scene = rigid.system(
+        bodies=[
+            {"shape": "sphere", "name": "wall", "radius": 0.1, "motion": "held", "velocity": ["push", 0, 0]},
+            {**BALL, "position": [0.3, 0, 0], "velocity": [-1, 0, 0], "restitution": 0.5},
+        ],
+        gravity=[0, "pull", 0],
+        method="impulses",
+        measured=["wall", "ball"],
+        parameters={"push": 0.2, "pull": 0.0, "time_step": 0.01},
+    )
+    last = jax.jit(trajectory(scene, 20, 20))(scene.params, jax.random.key(0))[2]
+    assert np.isclose(last["ball.vx"][-1], 0.2 + 0.5 * 1.2, atol=1e-12)
+    assert last["wall.vx"][-1] == 0.2 and np.isclose(last["wall.x"][-1], 0.04, atol=1e-15)
+    # Energy and momentum are those of the free ball.
+    assert np.isclose(last["energy"][-1], last["ball.vx"][-1] ** 2 / 2) and last["momentum"][0] == 1
+
+
+def test_a_table_that_ends_before_the_run_is_refused():
+    track = {"x": [0, 0.5], "y": [0, 1]}
+    cart = {"shape": "sphere", "radius": 0.1, "motion": "prescribed", "position": ["interp(time, track)", 0, 0]}
+    scene = rigid.system(bodies=[cart], tables={"track": track}, **FREE)
+    scene.check_values(scene.params, jax.random.key(0), 40)
+    with pytest.raises(UserError, match=r"bodies\[0\]\.position\[0\].* ends at 0\.5, and the run at time 0\.6"):
+        scene.check_values(scene.params, jax.random.key(0), 60)
+
+
+def with_entry(key, **changes):
+    scene = {**DRIVEN, "parameters": {**NUMBERS, "time_step": 0.01}}
+    first, *rest = scene[key]
+    changed = {name: value for name, value in {**first, **changes}.items() if value is not None}
+    return {**scene, key: [changed, *rest]}
+
+
+MISTAKES = {
+    "an unknown shape": (with_entry("bodies", shape="cuboid"), "bodies[0].shape = 'cuboid' is unknown; write 'box'"),
+    "a key of another shape": (
+        with_entry("bodies", radius=1),
+        "bodies[0].radius has no effect on shape = 'box'; leave it out",
+    ),
+    "a plane with a mass": (
+        with_entry("bodies", shape="plane", lengths=None, motion=None, position=None, mass=1),
+        "bodies[0].mass has no effect on shape = 'plane', which is fixed at normal and offset; leave it out",
+    ),
+    "no mass": (with_entry("bodies", motion="free", position=None), "bodies[0].mass is missing; give a mass in kg"),
+    "a mass of a held body": (with_entry("bodies", mass=1), "bodies[0].mass has no effect on motion = 'prescribed'"),
+    "a time of a free body": (
+        with_entry("bodies", motion="free", mass=1),
+        "bodies[0].position[0] takes the time; set motion = 'prescribed'",
+    ),
+    "a time behind a name": (
+        {**with_entry("bodies", motion="held", position=["shift", 0, 0]), "derived": {"shift": "a*time"}},
+        "bodies[0].position[0] takes the time; set motion = 'prescribed'",
+    ),
+    "an unknown parameter": (
+        with_entry("bodies", position=["b*time", 0, 0]),
+        "bodies[0].position[0]: column 1 of '>>>b*time': 'b' is not known here",
+    ),
+    "a number out of bounds": (with_entry("bodies", lengths=[1, 1, "-a"]), "bodies[0].lengths[2]: '-a' = -0.1"),
+    "a name twice": (with_entry("bodies", name="rod"), "bodies[0].name = 'rod' is given twice"),
+    "an unknown body": (
+        with_entry("joints", first="rods"),
+        "joints[0].first = 'rods' names no body; did you mean 'rod'?",
+    ),
+    "a body with itself": (with_entry("joints", second="rod"), "joints[0].second is the first body"),
+    "a copy that does not exist": (
+        with_entry("joints", first="rod[1]"),
+        "joints[0].first = 'rod[1]': there is no number 1",
+    ),
+    "both ways of a place": (with_entry("joints", anchor=[0, 0, 0]), "joints[0].anchor has no effect beside at"),
+    "a length of a hinge": (with_entry("joints", length=1), "joints[0].length has no effect on joint = 'hinge'"),
+    "a motor without a hinge": (
+        with_entry("motors", joint="band"),
+        "motors[0].joint = 'band' is a joint of the kind 'attachment'; name a hinge",
+    ),
+    "a spring of bodies": (
+        with_entry("loads", on=["rod"]),
+        "loads[0].on has no effect on load = 'spring', which acts in a",
+    ),
+    "a spring without a joint": (with_entry("loads", joint=None), "loads[0].joint is missing"),
+    "a method without joints": (
+        {**with_entry("motors"), "method": "impulses"},
+        "Impulses does not support joints: choose the method Jointed, or leave joints out",
+    ),
+    "a method of Python": (
+        {**with_entry("motors"), "method": "Jointed"},
+        "method = 'Jointed' is unknown; write 'jointed'",
+    ),
+    "an option of another method": (
+        {**with_entry("motors"), "method": {"name": "jointed", "sweeps": 3}},
+        "method.sweeps has no effect on name = 'jointed'; leave it out",
+    ),
+    "held bodies of events": (
+        {"bodies": [{**BALL, "mass": 1}, {"shape": "sphere", "radius": 1, "motion": "held"}], "method": "events"},
+        "body 1 is held; Events does not support held bodies: choose the method Free, Impulses, Compliant or Jointed",
+    ),
+    "an unknown measure": (
+        {**with_entry("motors"), "measured": ["pivt"]},
+        "measured[0] = 'pivt' names no body or joint",
+    ),
+}
+
+
+@every("name", MISTAKES)
+def test_a_mistake_names_its_key_and_the_remedy(name):
+    scene, message = MISTAKES[name]
+    with pytest.raises(UserError) as refused:
+        simulation = rigid.system(**scene)
+        simulation.check(simulation.params, jax.random.key(0))
+    assert message in str(refused.value), str(refused.value)
+    assert "\n" not in str(refused.value)
