@@ -79,7 +79,8 @@ def test_a_pendulum_stops_or_bounces_at_its_limit(restitution):
             assert after == pytest.approx(restitution * wanted, abs=0.02)
         else:
             arrived = int(np.argmax(angle < -np.pi / 6 + 1e-9))
-            assert arrived and 0 <= speed[arrived + 1] < 0.02
+            # The compliance of the limit leaves a share of 1e-8 of the speed.
+            assert arrived and -1e-7 < speed[arrived + 1] < 0.02
 
 
 LINKAGE = """<mujoco><option timestep="0.002"/><default><geom type="capsule" size="0.03"/></default><worldbody>
