@@ -176,7 +176,7 @@ _times_each = functools.partial(jax.tree.map, jnp.multiply)
 def solve_contacts(
     matrix: jax.Array, free: jax.Array, rows: Rows, start: Impulses, *, iterations: int = 10, steps: int = 8
 ) -> tuple[jax.Array, Impulses, jax.Array]:
-    """Return velocities (nv,), impulses, and the largest error of the laws as a speed in m/s (or rad/s).
+    """Return velocities (nv,), impulses, and the largest error of the laws without compliance, in m/s or rad/s.
 
     Args:
         matrix: M, (nv, nv), symmetric and positive definite.
@@ -246,15 +246,15 @@ def _iterated(
     return jax.lax.fori_loop(0, iterations, iterate, split(start, first))[0]
 
 
-def _wanted(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses) -> Impulses:
+def _wanted(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses, share: float | None = None) -> Impulses:
     """Return ``p - k y``, whose projection are the impulses of the laws, with slips J v + b."""
-    hard = STIFFNESS[str(rows.normal.dtype)]
-    return jax.tree.map(lambda a, k, y: (1 - 1 / hard) * a - k * y, p, stiffness, slips)
+    share = 1 - 1 / STIFFNESS[str(rows.normal.dtype)] if share is None else share
+    return jax.tree.map(lambda a, k, y: share * a - k * y, p, stiffness, slips)
 
 
-def _errors(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses) -> Impulses:
-    """Return ``p - P(p - k y)``."""
-    return _minus(p, _allowed(rows, _wanted(rows, stiffness, slips, p)))
+def _errors(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses, share: float | None = None) -> Impulses:
+    """Return ``p - P(p - k y)``; with a share of 1 without compliance."""
+    return _minus(p, _allowed(rows, _wanted(rows, stiffness, slips, p, share)))
 
 
 def _newton(
@@ -266,11 +266,11 @@ def _newton(
     stiffness: Impulses,
     steps: int,
 ) -> tuple[jax.Array, Impulses, jax.Array]:
-    """Return the best of the velocities, impulses and largest errors along steps of Newton's method."""
+    """Return the best velocities and impulses along steps of Newton's method, and their error without compliance."""
     members = free.shape[1:]
 
-    def misfit(slips: Impulses, p: Impulses) -> jax.Array:
-        errors = jax.tree.map(lambda k, a: jnp.abs(a / k), stiffness, _errors(rows, stiffness, slips, p))
+    def misfit(slips: Impulses, p: Impulses, share: float | None = None) -> jax.Array:
+        errors = jax.tree.map(lambda k, a: jnp.abs(a / k), stiffness, _errors(rows, stiffness, slips, p, share))
         largest = [jnp.max(a.reshape(-1, *members), axis=0, initial=0) for a in (errors.contact, errors.scalar)]
         return jnp.maximum(*largest)
 
@@ -301,7 +301,8 @@ def _newton(
 
     velocity = free + _applied(mobility, _transposed(rows, start))
     error = misfit(_slips(rows, velocity), start)
-    return jax.lax.fori_loop(0, steps, step, (velocity, start, (velocity, start, error)))[2]
+    velocity, p, _ = jax.lax.fori_loop(0, steps, step, (velocity, start, (velocity, start, error)))[2]
+    return velocity, p, misfit(_slips(rows, velocity), p, 1)
 
 
 def _solved(matrix: jax.Array, values: jax.Array) -> jax.Array:
