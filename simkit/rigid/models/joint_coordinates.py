@@ -1,8 +1,8 @@
 """The engine ``"simkit"``: equations of motion in joint coordinates, with exact derivatives in both modes.
 
-Forces, damping and integrators are those of MuJoCo, so that trajectories agree with it to round-off until something
-touches. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
-MuJoCo's ``solref`` and ``solimp``.
+Forces, damping and integrators are those of MuJoCo, so that trajectories of models without constraints agree with it
+to round-off. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
+MuJoCo's ``solref`` and ``solimp``, and a leapfrog in place of its Euler method, whose energy drifts.
 """
 
 import dataclasses
