@@ -1,5 +1,7 @@
 """Contacts, limits, friction and equalities in joint coordinates, by hard impulses."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,13 +121,14 @@ def test_a_ball_that_bounces_without_loss_rises_to_where_it_fell_from():
         height = np.asarray(run(simulation.init(params, jax.random.key(0)))) - 0.1
         impacts = np.flatnonzero((height[1:-1] < height[:-2]) & (height[1:-1] <= height[2:]))
         assert len(impacts) >= 20
-        apexes = [height[a:b].max() for a, b in zip(impacts, impacts[1:], strict=False)]
+        apexes = [height[a:b].max() for a, b in itertools.pairwise(impacts)]
         np.testing.assert_allclose(apexes, 1, atol=2.5e-5)
 
 
 STACK = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="1 1 1"/>
 <body name="ball_1" pos="0 0 0.1"><freejoint/><geom size="0.1" mass="1"/></body>
-<body name="ball_2" pos="0 0 0.3"><joint type="slide" axis="0 0 1"/><geom size="0.1" mass="{mass}"/></body></worldbody></mujoco>"""
+<body name="ball_2" pos="0 0 0.3"><joint type="slide" axis="0 0 1"/><geom size="0.1" mass="{mass}"/></body>
+</worldbody></mujoco>"""
 
 
 def test_a_ball_too_heavy_for_float32_on_a_light_one_is_told_by_the_status():
