@@ -93,8 +93,9 @@ _CAUTIONS = {
     "other sides draw out more than they let in; make that side a 'pressure' side or an inflow",
     Status.UNBALANCED: "ran all its steps, but the flows given on its sides do not balance, so that what leaves was "
     "scaled to what enters; correct them, or make one side an outflow",
-    Status.SWEEPS_TOO_FEW: "ran all its steps, but the sweeps of Impulses left contacts unsolved, as of a heavy body "
-    "on a light one, so that stacks sink and collapse; give it more sweeps, or bodies of less different mass",
+    Status.SWEEPS_TOO_FEW: "ran all its steps, but its solver left contacts unsolved, as of a heavy body on a light "
+    "one, so that stacks sink and collapse; give Impulses more sweeps, engine = 'simkit' a shorter time step, or "
+    "bodies of less different mass",
     Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
     "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
 }

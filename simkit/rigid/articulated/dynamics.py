@@ -271,7 +271,20 @@ def equations(
     """
     kinematics = forward_kinematics(tree, position)
     matrix = computed_once_on_cpu(_mass_matrix(tree, inertia, kinematics))
-    return kinematics, matrix, _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
+    return kinematics, matrix, bias_at(tree, inertia, kinematics, velocity, gravity)
+
+
+def bias_at(tree: Tree, inertia: Inertia, kinematics: Kinematics, velocity: jax.Array, gravity: jax.Array) -> jax.Array:
+    """Return the bias forces at given kinematics, (nv,).
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        kinematics: places of its links.
+        velocity: velocities, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+    """
+    return _forces(tree, inertia, kinematics, velocity, jnp.zeros_like(velocity), gravity)
 
 
 def jacobian(tree: Tree, position: jax.Array, body: int, point: jax.Array) -> tuple[jax.Array, jax.Array]:

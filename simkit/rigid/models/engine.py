@@ -15,6 +15,7 @@ from jax.interpreters import ad, batching, mlir
 from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
+from simkit.core.status import Status
 from simkit.errors import UserError, one_line
 
 type Memory = Any
@@ -56,6 +57,8 @@ class Engine:
         touches: whether any pair of geoms can be in contact.
         parameters: of this engine, beside or in place of those that all engines have.
         members_last: whether ``advance`` takes many members at once, as a last axis of every array.
+        status: ``memory -> code``, of a run whose state is finite.
+        residual: ``memory -> speed`` in m/s by which contacts were left unsolved, or None.
     """
 
     start: Callable[[Params, jax.Array, jax.Array], Memory]
@@ -70,6 +73,8 @@ class Engine:
     touches: bool
     parameters: Mapping[str, Parameter] = MappingProxyType({})
     members_last: bool = False
+    status: Callable[[Memory], jax.Array] = lambda memory: jnp.int32(Status.OK)
+    residual: Callable[[Memory], jax.Array] | None = None
 
 
 def like[T](new: T, old: T) -> T:

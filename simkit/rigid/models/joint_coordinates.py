@@ -1,8 +1,8 @@
 """The engine ``"simkit"``: equations of motion in joint coordinates, with exact derivatives in both modes.
 
-Forces, damping and integrators are those of MuJoCo, so that trajectories agree with it to round-off until something
-touches. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
-MuJoCo's ``solref`` and ``solimp``.
+Forces, damping and integrators are those of MuJoCo, so that trajectories of models without constraints agree with it
+to round-off. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
+MuJoCo's ``solref`` and ``solimp``, and a leapfrog in place of its Euler method, whose energy drifts.
 """
 
 import dataclasses
@@ -17,10 +17,19 @@ import numpy as np
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, UNBOUNDED, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
+from simkit.core.status import Status
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.articulated.constraints import Situation, rows_of, situation
 from simkit.rigid.articulated.contact_solver import Impulses, Rows, displacement, solve_contacts
-from simkit.rigid.articulated.dynamics import Inertia, acceleration, equations, forward_kinematics, solve, velocities
+from simkit.rigid.articulated.dynamics import (
+    Inertia,
+    acceleration,
+    bias_at,
+    equations,
+    forward_kinematics,
+    solve,
+    velocities,
+)
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
 from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
 from simkit.rigid.models.description import Description, names
@@ -32,6 +41,8 @@ from simkit.rigid.models.source import library
 STAGES, WEIGHTS = (0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 # Fraction of an overlap of shapes, or of a joint beyond its limit, that a step removes.
 CORRECTION = 0.2
+# Steps over which the error of the laws is averaged for the status, and fraction of the velocities in its unit.
+LAG_STEPS, SLOW = 30, 0.01
 # What closes slower than in this many steps of its acceleration rests and does not bounce.
 RESTING_STEPS = 3
 
@@ -45,12 +56,17 @@ class JointMemory:
         velocity: velocities, (nv,).
         impulses: of the constraints in the last step.
         misfit: largest error of the laws of contact so far, as a speed in m/s.
+        lag: running mean over `LAG_STEPS` of that of each step, in units of the change of velocities by the forces of
+            the step, and a hundredth of the velocities.
+        longest_lag: so far.
     """
 
     position: jax.Array
     velocity: jax.Array
     impulses: Impulses
     misfit: jax.Array
+    lag: jax.Array
+    longest_lag: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,52 +190,68 @@ def simkit_engine(description: Description) -> Engine:
         h = params["time_step"]
         pushed, late = forces(params, now.position, now.velocity, control)
         gravity = description.gravity_vector(params)
-        kinematics, matrix, bias = equations(tree, inertia(params), now.position, now.velocity, gravity)
+        bodies = inertia(params)
+        kinematics, matrix, bias = equations(tree, bodies, now.position, now.velocity, gravity)
         matrix = matrix if late is None else matrix + late
-        free = now.velocity + h * solve(matrix, pushed - bias)
+        # With the velocities of the middle of the step the method is a leapfrog, whose energy does not drift.
+        middle = now.velocity + h / 2 * solve(matrix, pushed - bias)
+        bias = bias_at(tree, bodies, kinematics, middle, gravity)
+        change = h * solve(matrix, pushed - bias)
+        middle = now.velocity + change / 2
         here = situation(constraints, tree, kinematics, now.position)
         held = rows(params, here)
         start = now.impulses
+        free = now.velocity + change
         if bounces:
-            free = bounced(params, matrix, now, free, held, here)
+            # An impact in the middle of the change, so that it keeps the energy of the leapfrog.
+            after, struck = bounced(params, matrix, now, change, held)
+            bias = bias_at(tree, bodies, kinematics, after, gravity)
+            free = jnp.where(struck, after + h / 2 * solve(matrix, pushed - bias), free)
         velocity, impulses, misfit = solve_contacts(matrix, free, held, start)
         overlap = CORRECTION * jnp.maximum(-here.gap, 0)
         beyond = CORRECTION * jnp.maximum(-here.error[: 2 * len(constraints.limited)], 0)
         rest = here.error[len(beyond) : equal]
         wanted = Impulses(contact=overlap, scalar=jnp.concatenate([beyond, rest, -here.error[equal:]]))
         moved = velocity + displacement(matrix, held, wanted) / h
+        unit = jnp.max(jnp.abs(change), axis=0) + SLOW * jnp.max(jnp.abs(velocity), axis=0)
+        misfit, unit = jax.lax.stop_gradient((misfit, unit))
+        # Bounded, so that one hard impact alone does not raise the mean above 1.
+        excess = jnp.minimum(misfit / jnp.where(unit > 0, unit, 1), LAG_STEPS / 3)
+        lag = now.lag + (excess - now.lag) / LAG_STEPS
         return JointMemory(
             position=integrate(tree, now.position, moved, h),
             velocity=velocity,
             impulses=impulses,
-            misfit=jnp.maximum(now.misfit, jax.lax.stop_gradient(misfit)),
+            misfit=jnp.maximum(now.misfit, misfit),
+            lag=lag,
+            longest_lag=jnp.maximum(now.longest_lag, lag),
         )
 
     def bounced(
-        params: Params, matrix: jax.Array, now: JointMemory, free: jax.Array, held: Rows, here: Situation
-    ) -> jax.Array:
-        """Return velocities after the impacts of a step by Poisson's law.
+        params: Params, matrix: jax.Array, now: JointMemory, change: jax.Array, held: Rows
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return velocities in the middle of a change, after the impacts of a step by Poisson's law, if there are any.
 
         Impulses of compression stop what closes, and those of expansion are the restitution times the former.
         """
-        limits = 2 * len(constraints.limited)
+        limits, middle = 2 * len(constraints.limited), now.velocity + change / 2
 
         def closing(velocity: jax.Array) -> tuple[jax.Array, jax.Array]:
             contact = jnp.sum(held.contact * velocity[None, None], axis=2)
             return jnp.sum(held.normal * contact, axis=1), jnp.sum(held.scalar[:limits] * velocity[None], axis=1)
 
-        before, after, changed = closing(now.velocity), closing(free), closing(free - now.velocity)
+        before, after, changed = closing(now.velocity), closing(now.velocity + change), closing(change)
         room = held.closing, held.offset[:limits]
         strikes = [
-            (speed < -RESTING_STEPS * jnp.abs(change)) & (end < -left)
-            for speed, end, change, left in zip(before, after, changed, room, strict=True)
+            (speed < -RESTING_STEPS * jnp.abs(by)) & (end < -left)
+            for speed, end, by, left in zip(before, after, changed, room, strict=True)
         ]
         contact = jnp.where(strikes[0], 0, held.closing)
         offset = jnp.concatenate([jnp.where(strikes[1], 0, held.offset[:limits]), held.offset[limits:]])
         compressing = dataclasses.replace(held, closing=contact, offset=offset)
-        stopped, _, _ = solve_contacts(matrix, free, compressing, now.impulses)
+        stopped, _, _ = solve_contacts(matrix, middle, compressing, now.impulses)
         any_strike = jnp.any(strikes[0], axis=0) | jnp.any(strikes[1], axis=0)
-        return jnp.where(any_strike, stopped + params["restitution"] * (stopped - free), free)
+        return jnp.where(any_strike, stopped + params["restitution"] * (stopped - middle), middle), any_strike
 
     def advance(params: Params, memory: JointMemory, controls: jax.Array) -> JointMemory:
         bodies, gravity, h = inertia(params), description.gravity_vector(params), params["time_step"]
@@ -262,11 +294,14 @@ def simkit_engine(description: Description) -> Engine:
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> JointMemory:
         contacts, scalars = constraints.sizes
         contact, scalar = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
+        none = jnp.zeros_like(params["time_step"])
         return JointMemory(
             position=position,
             velocity=velocity,
             impulses=Impulses(contact=contact, scalar=scalar),
-            misfit=jnp.zeros_like(params["time_step"]),
+            misfit=none,
+            lag=none,
+            longest_lag=none,
         )
 
     def contacts(params: Params, memory: JointMemory) -> tuple[jax.Array, jax.Array]:
@@ -275,6 +310,9 @@ def simkit_engine(description: Description) -> Engine:
         here = situation(constraints, tree, forward_kinematics(tree, memory.position), memory.position)
         pressed = jnp.any(memory.impulses.contact != 0, axis=1)
         return jnp.sum(pressed, dtype=jnp.int32), jnp.maximum(-jnp.min(here.gap), 0)
+
+    def status(memory: JointMemory) -> jax.Array:
+        return jnp.where(memory.longest_lag > 1, jnp.int32(Status.SWEEPS_TOO_FEW), jnp.int32(Status.OK))
 
     return Engine(
         start=start,
@@ -289,6 +327,8 @@ def simkit_engine(description: Description) -> Engine:
         touches=is_constrained,
         parameters=_parameters(model),
         members_last=True,
+        status=status,
+        residual=(lambda memory: memory.misfit) if is_constrained else None,
     )
 
 

@@ -15,7 +15,7 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
-from simkit.core.status import cautioned
+from simkit.core.status import Status, at_frames, cautioned, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.tensor import rotated
@@ -129,6 +129,7 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     joint_velocity=("1", "velocities of the joints, in m/s or rad/s"),
     height=("m", "height of the first body"),
     position_x=("m", "first body along x"),
+    residual=("m/s", "largest error of the laws of contact so far"),
 )
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
     if solver_iterations:
@@ -199,13 +200,19 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
 
     def diagnose(state: Articulated, params: Params) -> Arrays:
         state, params = computed_once((state, params))
-        return {"time": state.time, **measures(engine, description, params, state.memory)}
+        residual = {} if engine.residual is None else {"residual": engine.residual(state.memory)}
+        return {"time": state.time, **measures(engine, description, params, state.memory), **residual}
+
+    def status(state: Articulated, params: Params) -> jax.Array:
+        del params
+        return jnp.where(is_finite(state), engine.status(state.memory), jnp.int32(Status.NON_FINITE))
 
     return Simulation(
         init=init,
         step=cautioned(step, _caveat_on_second_derivatives(description)),
         observe=observe,
         diagnose=diagnose,
+        status=at_frames(status),
         params=_parameters(description) | dict(engine.parameters),
         step_members=step_members if engine.members_last else None,
         check=lambda params, key: _check(engine, description, params),
