@@ -5,7 +5,6 @@ their number and all pairs with its square.
 """
 
 import dataclasses
-import functools
 from typing import Self
 
 import jax
@@ -15,9 +14,7 @@ import numpy as np
 from simkit.core.buffers import Buffer
 from simkit.core.formulation import by_device
 from simkit.core.pytrees import pytree
-from simkit.core.tracing import kernel
-from simkit.rigid.algebra.vector import Vector, dot, each, norm
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.algebra.vector import Vector, each, norm
 
 # Bodies from which pairs are found by cells, if they all have one of these shapes.
 FROM, SHAPES = 64, ({"sphere", "disk"}, {"capsule"}, {"box"})
@@ -109,16 +106,14 @@ def build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -
     return _build(*jax.lax.stop_gradient((position, radius, jnp.asarray(margin, radius.dtype))), rounds)
 
 
-def first_list(bodies: Bodies, position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
+def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
     """Return the list of bodies that do not move yet.
 
     Args:
-        bodies: the n bodies.
         position: of their centers in m.
         radius: of their enclosing spheres in m.
         rounds: capacity.
     """
-    del bodies
     return build(position, radius, SKIN * jnp.mean(radius), rounds)
 
 
@@ -166,7 +161,6 @@ def refreshed(
     )
 
 
-@functools.partial(kernel, static="rounds")
 def _build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -> NearPairs:
     count = radius.shape[0]
     pairs = pairs_per_round(count)
@@ -174,7 +168,7 @@ def _build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) 
     color, most = _colors(first, second, count, rounds)
     edge = jnp.arange(rounds * pairs, dtype=jnp.int32)
     ordered, edge = jax.lax.sort((color, edge), num_keys=1)
-    start = jnp.searchsorted(ordered, jnp.arange(rounds + 1, dtype=jnp.int32)).astype(jnp.int32)
+    start = _smaller(ordered, jnp.arange(rounds + 1, dtype=jnp.int32))
     length = start[1:] - start[:-1]
     rank = jnp.arange(pairs, dtype=jnp.int32)
     place = jnp.minimum(start[:-1, None] + rank, rounds * pairs - 1)
@@ -196,6 +190,19 @@ def _build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) 
         needed=needed.astype(jnp.int32),
         builds=jnp.int32(1),
     )
+
+
+def _smaller(values: jax.Array, bounds: jax.Array) -> jax.Array:
+    """Return how many of some values in ascending order are below each of some bounds, int32, by bisection."""
+    size = values.shape[0]
+    steps = size.bit_length()
+
+    def step(turn: jax.Array, number: jax.Array) -> jax.Array:
+        more = number + (1 << (steps - 1 - turn))
+        last = values.at[jnp.minimum(more, size) - 1].get(mode="promise_in_bounds")
+        return jnp.where((more <= size) & (last < bounds), more, number)
+
+    return jax.lax.fori_loop(0, steps, step, jnp.zeros(bounds.shape, jnp.int32))
 
 
 def _unused(count: int, pairs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -234,7 +241,7 @@ def _edges(
     slot = jnp.arange(count, dtype=jnp.int32)
     offsets = [((dx << (2 * SIDE_BITS)) + (dy << SIDE_BITS)) for dx, dy in ((0, 1), (1, -1), (1, 0), (1, 1))]
     sought = jnp.stack([key + 2, *(key + offset + end for offset in offsets for end in (-1, 2))])
-    found = jnp.searchsorted(key, sought).astype(jnp.int32)
+    found = _smaller(key, sought)
     begin, end = jnp.stack([slot + 1, *found[1::2]]), found[::2]
     length = end - begin
 
@@ -355,8 +362,3 @@ def _origin(near: NearPairs, old: NearPairs) -> jax.Array:
     same = partner.at[near.first].get(mode="promise_in_bounds") == near.second[..., None]
     found = jnp.max(jnp.where(same, place.at[near.first].get(mode="promise_in_bounds"), -1), axis=-1)
     return jnp.where((found >= 0) & near.are_real, found, rounds * pairs)
-
-
-def within_reach(apart: Vector, reach: jax.Array) -> jax.Array:
-    """Return which distances are below a reach."""
-    return dot(apart, apart) < reach**2

@@ -14,7 +14,8 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.points import FAR, Placed, Points
+from simkit.rigid.collision.near_pairs import NearPairs
+from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
 from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
@@ -42,12 +43,13 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
     )
 
 
-def contacts(bodies: Bodies, motion: Motion) -> Points:
+def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> Points:
     """Return the contact points of all pairs, in the order of `simkit.rigid.collision.tournament.rounds`.
 
     Args:
         bodies: the n bodies.
         motion: state of the bodies.
+        near: pairs to take instead of all, of bodies of one shape.
 
     Returns:
         Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in unused
@@ -59,6 +61,8 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
         >>> print(f"{points.gap.min():.2f} m between the balls")
         0.10 m between the balls
     """
+    if near is not None:
+        return _contacts_of(near, bodies, motion)
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
     real = np.maximum(first, second) < len(bodies.kinds)
@@ -80,6 +84,16 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
         results.append(_unused(all_shapes.radius, slots, int(np.sum(~real))))
         order.append(np.flatnonzero(~real))
     return _in_order(_concatenated(results, axis=1), np.argsort(np.concatenate(order)))
+
+
+def _contacts_of(near: NearPairs, bodies: Bodies, motion: Motion) -> Points:
+    rank, shapes = SHAPES[bodies.kinds[0]], placed(bodies, motion)
+    first, second = (
+        each(lambda values, side=side: values.at[side.ravel()].get(mode="clip"), shapes)
+        for side in (near.first, near.second)
+    )
+    points = in_slots(TOUCHES[rank, rank][0](first, second))
+    return dataclasses.replace(points, gap=jnp.where(near.are_real.ravel(), points.gap, FAR))
 
 
 def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:

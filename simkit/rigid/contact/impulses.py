@@ -16,12 +16,23 @@ from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.broad_phase import nearby
+from simkit.rigid.collision.broad_phase import FASTER, WIDER, enclosing_radius, nearby
+from simkit.rigid.collision.near_pairs import ROUNDS, NearPairs, are_many, first_list, refreshed
 from simkit.rigid.collision.pairs import check_apart
-from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative, slot_by_slot, sweep
+from simkit.rigid.contact.gauss_seidel import (
+    Partners,
+    Sides,
+    Touches,
+    applied,
+    of_pairs,
+    partners_of,
+    relative,
+    slot_by_slot,
+    sweep,
+)
 from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
 from simkit.rigid.contact.law import Mobility, Push, Rest, Touch, Velocities, mobility_of, rest_of, resting
-from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.rows import apart, touches_of, touching_pairs, touching_planes
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
@@ -48,6 +59,7 @@ class Pressed:
             of its bodies by the loads in a step, and a hundredth of their speed.
         unsolved: whether `lag` has ever exceeded 1, bool.
         early: whether a body had an impact in a step in which it moved by more than its thickness, bool.
+        near: pairs of many bodies that may touch; None where all pairs are visited.
     """
 
     pushes: Touches
@@ -59,6 +71,7 @@ class Pressed:
     lag: jax.Array
     unsolved: jax.Array
     early: jax.Array
+    near: NearPairs | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +105,9 @@ class Impulses:
         correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
             acceleration of the two bodies by loads, without which a stack does not come to rest.
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
+        rounds: rounds of near pairs that the sweeps have room for, where `are_many` bodies: as many as a body has
+            near pairs, and half as many more. A run whose bodies need more is repeated with more; 0 visits all pairs
+            of bodies, however many; by default as many as 64 bodies or more need.
 
     Raises:
         UserError: for a number out of its range.
@@ -114,12 +130,25 @@ class Impulses:
     impacts: int = 4
     correction: float = 0.2
     warm: bool = True
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         check_integer("sweeps", self.sweeps, 1)
         check_integer("impacts", self.impacts, 0)
         check_number("correction", self.correction, 0, 1)
+        if self.rounds is not None:
+            check_integer("rounds", self.rounds, 0)
+
+    def rounds_of(self, kinds: tuple[str, ...]) -> int:
+        """Return the rounds of near pairs at the start, 0 where all pairs are visited.
+
+        Args:
+            kinds: of the bodies.
+        """
+        if self.rounds is not None:
+            return self.rounds
+        return ROUNDS if are_many(kinds) else 0
 
     @property
     def second_derivatives(self) -> str:
@@ -137,7 +166,10 @@ class Impulses:
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
         # Only array shapes are needed; computing the arrays would put collision detection into derivatives.
-        touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion)))
+        near, rounds = None, self.rounds_of(setting.bodies.kinds)
+        if rounds:
+            near = first_list(motion.position, enclosing_radius(setting.bodies), rounds)
+        touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion), near))
         zero = zeros(motion.position.x)
         return Pressed(
             pushes=_for_each(_zero_push, touches),
@@ -149,6 +181,7 @@ class Impulses:
             lag=jnp.zeros_like(motion.position.x[0]),
             unsolved=jnp.zeros_like(motion.position.x[0], bool),
             early=jnp.zeros_like(motion.position.x[0], bool),
+            near=near,
         )
 
     def step(
@@ -166,7 +199,14 @@ class Impulses:
         mobility = mobility_of(bodies, motion)
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
-        near = nearby(bodies, motion.position, kicked.velocity, time_step)
+        pushes, pairs = memory.pushes, memory.near
+        if pairs is None:
+            near = nearby(bodies, motion.position, kicked.velocity, time_step)
+        else:
+            radius = enclosing_radius(bodies)
+            needed = 2 * (FASTER * time_step * jnp.max(norm(kicked.velocity)) + (WIDER - 1) * jnp.max(radius))
+            pairs, origin = refreshed(pairs, motion.position, radius, needed)
+            near, pushes = pairs.are_real, dataclasses.replace(pushes, pairs=_carried_over(pushes.pairs, origin))
         start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
 
@@ -174,7 +214,8 @@ class Impulses:
             return self._resolve_contacts(dataclasses.replace(setting, bodies=bodies, planes=planes), *arguments)
 
         # One formulation around all contacts; what they call asks `is_for_accelerators`.
-        contacts = start, shift, before, motion, mobility, near, memory.pushes, loaded, time_step
+        partners = partners_of(pairs, mobility)
+        contacts = start, shift, before, motion, mobility, near, pushes, loaded, time_step, partners
         resolved = by_device(bodies, planes, *contacts, cpu=resolve, accelerator=resolve)
         before, struck, after, pushes = computed_once((before, resolved.struck, resolved.after, resolved.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
@@ -196,12 +237,13 @@ class Impulses:
             lag=lag,
             unsolved=memory.unsolved | (lag > 1),
             early=memory.early | jnp.any(far & (dot(resolved.change.linear, resolved.change.linear) > 0), axis=0),
+            near=pairs,
         )
         return computed_once((moved, after_step))
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
         """Return the number of points that touch, the largest overlap, the largest one so far, and the residual."""
-        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
+        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion), memory.near)
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
             if touch is not None:
@@ -240,17 +282,23 @@ class Impulses:
         last: Touches,
         loaded: Vector,
         time_step: jax.Array,
+        partners: Partners | None,
     ) -> "_Resolved":
         """Return the velocities and impulses after all contacts of a step."""
         planes = touching_planes(motion, setting, mobility, loaded)
+        pairs_of = None if partners is None else partners.near
 
         def resolved(pairs: Touch | None, pushes: Push | None) -> _Resolved:
             touches, impulses = Touches(planes=planes, pairs=pairs), Touches(planes=last.planes, pairs=pushes)
             change, impact, touches = computed_once(
-                strike_all(start, shift, mobility, motion, setting, touches, impulses, time_step, self.impacts)
+                strike_all(
+                    start, shift, mobility, motion, setting, touches, impulses, time_step, self.impacts, partners
+                )
             )
             struck = computed_once(before + change)
-            after, impulses, (residual, excess) = self._rest(struck, mobility, touches, impulses, time_step)
+            after, impulses, (residual, excess) = self._rest(
+                struck, mobility, touches, impulses, time_step, partners
+            )
             return _Resolved(
                 change=change,
                 struck=struck,
@@ -265,7 +313,7 @@ class Impulses:
         def with_pairs(pushes: Push) -> _Resolved:
             # Pairs that are not near have no impulse, so a member does not depend on near pairs of other members.
             pushes = each(lambda values: jnp.where(near[:, None], values, 0), pushes)
-            return resolved(apart(touching_pairs(motion, setting, mobility, loaded), ~near), pushes)
+            return resolved(apart(touching_pairs(motion, setting, mobility, loaded, pairs_of), ~near), pushes)
 
         def planes_only(pushes: Push) -> _Resolved:
             alone = resolved(None, None)
@@ -274,27 +322,34 @@ class Impulses:
 
         if last.pairs is None:
             return resolved(None, None)
-        if is_for_accelerators():
+        if is_for_accelerators() or partners is not None:
             return with_pairs(last.pairs)
         # One condition around everything: the results of conditions are copied, and contacts are the largest arrays of
         # a step. The contacts of planes are compiled twice for it.
         return jax.lax.cond(jnp.any(near), with_pairs, planes_only, last.pairs)
 
     def _rest(
-        self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
+        self,
+        velocities: Velocities,
+        mobility: Mobility,
+        touches: Touches,
+        last: Touches,
+        time_step: jax.Array,
+        partners: Partners | None,
     ) -> tuple[Velocities, Touches, tuple[jax.Array, jax.Array]]:
         """Return the velocities and impulses after the resting sweeps, and their residual in m/s and in its unit."""
         rests = _for_each(lambda touch: rest_of(touch, self.correction, time_step), touches)
 
         def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
-            return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting)), None
+            return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting), partners), None
 
         if self.warm:
-            velocities = computed_once(applied(velocities, mobility, rests, _for_each(_impulse, rests, last)))
+            impulses = _for_each(_impulse, rests, last)
+            velocities = computed_once(applied(velocities, mobility, rests, impulses, partners))
         else:
             last = _for_each(_zero_push, rests)
         after, pushes = jax.lax.scan(one_sweep, (velocities, last), None, length=self.sweeps)[0]
-        return after, pushes, _residuals(after, touches, rests)
+        return after, pushes, _residuals(after, touches, rests, None if partners is None else partners.near)
 
 
 @pytree
@@ -324,7 +379,9 @@ def _deepest(touches: Touches) -> jax.Array:
     return jax.lax.stop_gradient(functools.reduce(jnp.maximum, deepest))
 
 
-def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax.Array, jax.Array]:
+def _residuals(
+    after: Velocities, touches: Touches, rests: Touches, near: NearPairs | None
+) -> tuple[jax.Array, jax.Array]:
     """Return the largest speed in m/s by which velocities violate a contact, and the largest in the contact's own unit.
 
     They have no derivative.
@@ -332,7 +389,7 @@ def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax
     after, touches, rests = jax.lax.stop_gradient((after, touches, rests))
     groups: list[tuple[Sides, Touch, Rest]] = [((after,), touches.planes, rests.planes)]
     if rests.pairs is not None:
-        groups.append((of_pairs(after, after.linear.x.shape[0]), touches.pairs, rests.pairs))
+        groups.append((of_pairs(after, near), touches.pairs, rests.pairs))
     residuals, excesses = [], []
     for sides, touch, rest in groups:
         violation = rest.least - dot(relative(sides, rest), rest.normal)
@@ -375,6 +432,21 @@ def _impulse(rest: Rest, push: Push) -> Vector:
 def _zero_push(contact: Touch | Rest) -> Push:
     like = contact.normal_mass
     return Push(along=jnp.zeros_like(like), friction=zeros(like))
+
+
+def _carried_over(push: Push, origin: jax.Array) -> Push:
+    """Return the impulses of the last step at the places of a new list of pairs, zero for new pairs.
+
+    Args:
+        push: (rounds, slots, pairs per round).
+        origin: as from `refreshed`.
+    """
+
+    def moved(values: jax.Array) -> jax.Array:
+        flat = jnp.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+        return jnp.moveaxis(flat.at[origin].get(mode="fill", fill_value=0), -1, 1)
+
+    return each(moved, push)
 
 
 def _persistent(last: Vector, now: Vector) -> Vector:
