@@ -20,9 +20,9 @@ from simkit.rigid.algebra.vector import Vector, each, norm
 FROM, SHAPES = 64, ({"sphere", "disk"}, {"capsule"}, {"box"})
 # Rounds at the start; a list that needs more grows.
 ROUNDS = 16
-# Part of the margin that is not the displacement of a step, relative to the mean radius: a wider list is found again
-# less often, and has more pairs in every sweep.
-SKIN = 0.15
+# Distance from each body, relative to the mean radius, up to which it is not expected to come in a step, and its pairs
+# are listed: a wider list is found again less often, and has more pairs in every sweep.
+SKIN = 0.075
 # Attempts to color a pair. Each picks one of the colors that are free at both bodies; most pairs keep the first.
 ATTEMPTS = 10
 
@@ -45,7 +45,7 @@ class NearPairs(Buffer):
             n or more that no other entry has.
         second: index of the second body, likewise, larger than the first.
         reference: positions in m at which the list was built, (n,).
-        margin: every pair of enclosing spheres that were closer than this, in m, is listed.
+        margin: distance in m from each enclosing sphere, (n,); every pair closer than the sum of both is listed.
         needed: int32, largest number of rounds needed since the start; above the capacity, pairs are missing.
         builds: int32, number of times the list was built.
     """
@@ -85,25 +85,25 @@ class NearPairs(Buffer):
 def pairs_per_round(count: int) -> int:
     """Return the capacity of a round for a number of bodies.
 
-    Densely packed spheres have 4 to 5 near pairs a body, of which 24 rounds then hold a fifth each; 16 more are four
-    standard deviations of the random number in a round of 80, and the tenth of a round of 1,600.
+    A heap of spheres has 3 to 4 near pairs a body, which fill 24 rounds of a sixth; 16 more are four standard deviations
+    of the random number in a round of 16.
 
     Args:
         count: number of bodies.
     """
-    return min(count // 2, count // 5 + 16)
+    return min(count // 2, count // 6 + 16)
 
 
 def build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -> NearPairs:
-    """Return the pairs of spheres whose surfaces are closer than a margin; without derivative.
+    """Return the pairs of spheres whose surfaces are closer than the sum of their margins; without derivative.
 
     Args:
         position: of the centers in m, (n,).
         radius: in m, (n,).
-        margin: in m.
+        margin: in m, (n,).
         rounds: capacity.
     """
-    return _build(*jax.lax.stop_gradient((position, radius, jnp.asarray(margin, radius.dtype))), rounds)
+    return _build(*jax.lax.stop_gradient((position, radius, margin)), rounds)
 
 
 def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
@@ -114,7 +114,7 @@ def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
         radius: of their enclosing spheres in m.
         rounds: capacity.
     """
-    return build(position, radius, SKIN * jnp.mean(radius), rounds)
+    return build(position, radius, jnp.full_like(radius, SKIN * jnp.mean(radius)), rounds)
 
 
 def refreshed(
@@ -122,23 +122,22 @@ def refreshed(
 ) -> tuple[NearPairs, jax.Array]:
     """Return a list of every pair closer than needed, and where each of its pairs was in the old list.
 
-    A pair that is not listed was at least the margin apart; since then both bodies moved by at most the largest
-    displacement. The list is built anew where twice that leaves less than needed.
+    A pair that is not listed was at least the sum of both margins apart. The list is built anew where the displacement
+    of a body since then, and what it needs now, exceed its margin.
 
     Args:
         near: the list of the step before.
         position: of the centers in m.
         radius: of the enclosing spheres in m.
-        needed: distance of surfaces in m below which pairs must be listed.
+        needed: distance from each body in m, (n,); pairs closer than the sum of both must be listed.
 
     Returns:
         The list, and the flat index of each of its entries in the old list, (rounds, pairs per round) int32; one past
         the last for a new pair.
     """
     near, position, radius, needed = jax.lax.stop_gradient((near, position, radius, needed))
-    moved = jnp.max(norm(position - near.reference))
     # Negated, so that the list is stale at NaN positions.
-    stale = ~(2 * moved + needed <= near.margin)
+    stale = ~jnp.all(norm(position - near.reference) + needed <= near.margin)
     rounds, pairs = near.first.shape
 
     def keep(near: NearPairs, *_: jax.Array) -> tuple[NearPairs, jax.Array]:
@@ -226,7 +225,8 @@ def _edges(
     the rest of its own cell with the next along z, and three cells along z in half of the rows around.
     """
     count = radius.shape[0]
-    width = 2 * jnp.max(radius) + margin
+    radius = radius + margin
+    width = 2 * jnp.max(radius)
     center = each(jnp.mean, position)
     last = 2**SIDE_BITS - 2
 
@@ -253,7 +253,7 @@ def _edges(
         other = jnp.minimum(begin[:, None] + rank, count - 1)
         others = rows.at[other].get(mode="promise_in_bounds")
         apart = [rows[:, axis] - others[..., axis] for axis in range(3)]
-        reach = rows[:, 3] + others[..., 3] + margin
+        reach = rows[:, 3] + others[..., 3]
         is_near = (rank < length[:, None]) & (sum(d * d for d in apart) < reach * reach)
         return jnp.sum(is_near.astype(jnp.uint32) << (rank % BITS).astype(jnp.uint32), axis=1, dtype=jnp.uint32)
 

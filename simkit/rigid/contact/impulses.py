@@ -204,7 +204,7 @@ class Impulses:
             near = nearby(bodies, motion.position, kicked.velocity, time_step)
         else:
             radius = enclosing_radius(bodies)
-            needed = 2 * (FASTER * time_step * jnp.max(norm(kicked.velocity)) + (WIDER - 1) * jnp.max(radius))
+            needed = FASTER * time_step * norm(kicked.velocity) + (WIDER - 1) * radius
             pairs, origin = refreshed(pairs, motion.position, radius, needed)
             near, pushes = pairs.are_real, dataclasses.replace(pushes, pairs=_carried_over(pushes.pairs, origin))
         start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
