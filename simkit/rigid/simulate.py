@@ -23,6 +23,7 @@ from simkit.rigid.bodies.motion import (
     kinetic_energy,
     momentum,
 )
+from simkit.rigid.collision.near_pairs import rounds_at_start
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
@@ -207,10 +208,12 @@ def simulate(scene: Scene) -> Simulation:
         dynamics.check(motion, setting)
 
     kinds = _check_parts(scene, dynamics, parts_at)
-    rounds = dynamics.rounds_of(kinds) if isinstance(dynamics, Impulses) else 0
+    many = isinstance(dynamics, Impulses) and rounds_at_start(kinds, dynamics.rounds) > 0
 
     def sized_like(state: World) -> Simulation:
-        return simulate(dataclasses.replace(scene, dynamics=dataclasses.replace(dynamics, rounds=state.memory.near.capacity)))
+        assert isinstance(dynamics, Impulses)  # no other method has buffers
+        larger = dataclasses.replace(dynamics, rounds=state.memory.near.capacity)
+        return simulate(dataclasses.replace(scene, dynamics=larger))
 
     time_step = scene.params["time_step"]
     if not isinstance(time_step, Parameter):
@@ -224,8 +227,8 @@ def simulate(scene: Scene) -> Simulation:
         # The step itself keeps the state of a scene that failed.
         status=at_frames(status),
         check=check,
-        step_members=one_by_one if rounds else step_members,
-        sized_like=sized_like if rounds else None,
+        step_members=one_by_one if many else step_members,
+        sized_like=sized_like if many else None,
         dimensions={**DIMENSIONS, **scene.dimensions},
     )
 
@@ -233,7 +236,7 @@ def simulate(scene: Scene) -> Simulation:
 def _check_parts(
     scene: Scene, dynamics: Dynamics, parts_at: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]
 ) -> tuple[str, ...]:
-    """Refuse parts of a scene that its method does not support, at the default parameters; return the kinds of bodies."""
+    """Refuse parts of a scene that its method does not support, at the default parameters; return kinds of bodies."""
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)

@@ -10,7 +10,7 @@ import numpy as np
 from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.tournament import rounds
@@ -19,15 +19,6 @@ from simkit.rigid.collision.tournament import rounds
 FASTER = 2.0
 # Margin on the radii, so that rounding does not miss bodies that touch.
 WIDER = 1.01
-
-
-def enclosing_radius(bodies: Bodies) -> jax.Array:
-    """Return the radius of the sphere about its center that encloses each body, in m.
-
-    Args:
-        bodies: of the scene.
-    """
-    return bodies.radius + norm(bodies.half_lengths)
 
 
 def nearby(bodies: Bodies, position: Vector, velocity: Vector, time_step: jax.Array) -> jax.Array:

@@ -5,7 +5,8 @@ their number and all pairs with its square.
 """
 
 import dataclasses
-from typing import Self
+import functools
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -27,13 +28,19 @@ SKIN = 0.075
 ATTEMPTS = 10
 
 
-def are_many(kinds: tuple[str, ...]) -> bool:
-    """Return whether near pairs of bodies are found by cells rather than all pairs visited: the one place that decides.
+def rounds_at_start(kinds: tuple[str, ...], rounds: int | None = None) -> int:
+    """Return the rounds of a first list of near pairs; 0 where all pairs are visited: the one place that decides.
 
     Args:
-        kinds: of the bodies.
+        kinds: of the bodies. All pairs of bodies of several shapes are visited, and of less than `FROM` bodies unless
+            a number of rounds is given.
+        rounds: as given by the user; None for the default.
     """
-    return len(kinds) >= FROM and any(set(kinds) <= shapes for shapes in SHAPES)
+    if len(kinds) < 2 or not any(set(kinds) <= shapes for shapes in SHAPES):
+        return 0
+    if rounds is not None:
+        return rounds
+    return ROUNDS if len(kinds) >= FROM else 0
 
 
 @pytree
@@ -85,7 +92,7 @@ class NearPairs(Buffer):
 def pairs_per_round(count: int) -> int:
     """Return the capacity of a round for a number of bodies.
 
-    A heap of spheres has 3 to 4 near pairs a body, which fill 24 rounds of a sixth; 16 more are four standard deviations
+    A heap of spheres has 2 to 3 near pairs a body, which 16 rounds of a sixth hold; 16 more are four standard deviations
     of the random number in a round of 16.
 
     Args:
@@ -94,6 +101,7 @@ def pairs_per_round(count: int) -> int:
     return min(count // 2, count // 6 + 16)
 
 
+@functools.partial(jax.jit, static_argnums=3)
 def build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -> NearPairs:
     """Return the pairs of spheres whose surfaces are closer than the sum of their margins; without derivative.
 
@@ -117,9 +125,7 @@ def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
     return build(position, radius, jnp.full_like(radius, SKIN * jnp.mean(radius)), rounds)
 
 
-def refreshed(
-    near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array
-) -> tuple[NearPairs, jax.Array]:
+def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple[NearPairs, jax.Array]:
     """Return a list of every pair closer than needed, and where each of its pairs was in the old list.
 
     A pair that is not listed was at least the sum of both margins apart. The list is built anew where the displacement
@@ -145,12 +151,10 @@ def refreshed(
 
     def rebuild(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple:
         fresh = _build(position, radius, needed + SKIN * jnp.mean(radius), rounds)
-        fresh = dataclasses.replace(
-            fresh, needed=jnp.maximum(fresh.needed, near.needed), builds=near.builds + 1
-        )
+        fresh = dataclasses.replace(fresh, needed=jnp.maximum(fresh.needed, near.needed), builds=near.builds + 1)
         return fresh, _origin(fresh, near)
 
-    def selected(stale: jax.Array, *arguments: jax.Array) -> tuple[NearPairs, jax.Array]:
+    def selected(stale: jax.Array, *arguments: Any) -> tuple[NearPairs, jax.Array]:
         return jax.tree.map(lambda new, old: jnp.where(stale, new, old), rebuild(*arguments), keep(*arguments))
 
     return by_device(
@@ -268,9 +272,7 @@ def _edges(
     rank = entry - (ends - found[-1]).at[one].get(mode="promise_in_bounds")
     rows_found = found.at[:, one].get(mode="promise_in_bounds")
     word = jnp.minimum(jnp.sum(rows_found <= rank, axis=0, dtype=jnp.int32), near.shape[0] - 1)
-    bits, start, counted = (
-        table.at[word, one].get(mode="promise_in_bounds") for table in (near, begin, found)
-    )
+    bits, start, counted = (table.at[word, one].get(mode="promise_in_bounds") for table in (near, begin, found))
     rank = rank - (counted - jax.lax.population_count(bits).astype(jnp.int32))
     other = jnp.clip(start + _place_of_bit(bits, rank), 0, count - 1)
     a, b = (order.at[side].get(mode="promise_in_bounds") for side in (one, other))
@@ -317,9 +319,8 @@ def _colors(first: jax.Array, second: jax.Array, count: int, colors: int) -> tup
         kept = tries
         for place in places:
             kept = kept & (least.at[place].get(mode="promise_in_bounds") == number)
-        bit = jnp.stack(
-            [jnp.where(kept & (pick // BITS == word), jnp.uint32(1) << (pick % BITS).astype(jnp.uint32), 0) for word in range(words)]
-        )
+        bit = jnp.where(kept, jnp.uint32(1) << (pick % BITS).astype(jnp.uint32), 0)
+        bit = jnp.where(pick // BITS == jnp.arange(words, dtype=jnp.int32)[:, None], bit, 0)
         for side in (first, second):
             taken = taken.at[:, side].add(bit, mode="promise_in_bounds")
         return (jnp.where(kept, pick, color), taken), None

@@ -9,12 +9,12 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import each, zeros
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.near_pairs import NearPairs
+from simkit.rigid.collision.near_pairs import NearPairs, first_list, rounds_at_start
 from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
 from simkit.rigid.collision.tournament import rounds
@@ -188,11 +188,20 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
     Raises:
         UserError: naming the two that overlap most.
     """
-    pairs, on_planes = (np.asarray(gaps) for gaps in _least_gaps(bodies, motion, planes))
     count = len(bodies.kinds)
     sizes = np.append(_sizes(bodies), np.inf)
-    first, second = (side.ravel() for side in rounds(count))
-    margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+    on_planes = np.asarray(_least_gaps(bodies, motion, planes))
+    room = rounds_at_start(bodies.kinds)
+    near = first_list(motion.position, enclosing_radius(bodies), room) if room else None
+    while True:
+        sides = rounds(count) if near is None else (near.first, near.second)
+        first, second = (np.minimum(np.asarray(side), count).ravel() for side in sides)
+        pairs = np.asarray(_least_gaps_of_pairs(bodies, motion, near))
+        margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+        # More pairs than the list holds matter only where none of those in it overlaps.
+        if near is None or not near.overflowed or margin.min() < 0:
+            break
+        near = first_list(motion.position, enclosing_radius(bodies), near.enlarged().capacity)
     if margin.min() < 0:
         worst = margin.argmin()
         i, j = sorted((int(first[worst]), int(second[worst])))
@@ -206,9 +215,13 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
 
 
 @jax.jit
-def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> tuple[jax.Array, jax.Array]:
-    on_planes = plane_contacts(bodies, motion, planes).gap
-    return jnp.min(contacts(bodies, motion).gap, axis=0), jnp.min(on_planes, axis=0)
+def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> jax.Array:
+    return jnp.min(plane_contacts(bodies, motion, planes).gap, axis=0)
+
+
+@jax.jit
+def _least_gaps_of_pairs(bodies: Bodies, motion: Motion, near: NearPairs | None) -> jax.Array:
+    return jnp.min(contacts(bodies, motion, near).gap, axis=0)
 
 
 def _sizes(bodies: Bodies) -> np.ndarray:

@@ -78,15 +78,11 @@ def of_pairs[T](tree: T, near: NearPairs | None) -> tuple[T, T]:
         # One array, so that each side is one gather: a gather per component would take as long to compile as all
         # together.
         packed = computed_once(jnp.stack([made_even(values) for values in leaves]))
-        sides = (
-            jnp.take(packed, side, axis=1, mode="clip") for side in rounds(leaves[0].shape[0])
-        )
+        sides = (jnp.take(packed, side, axis=1, mode="clip") for side in rounds(leaves[0].shape[0]))
     else:
         # Rows: the memory of a body is read at once.
         packed = computed_once(jnp.stack(leaves, axis=-1))
-        sides = (
-            jnp.moveaxis(packed.at[side].get(mode="clip"), -1, 0) for side in (near.first, near.second)
-        )
+        sides = (jnp.moveaxis(packed.at[side].get(mode="clip"), -1, 0) for side in (near.first, near.second))
     one, other = (jax.tree.unflatten(structure, list(computed_once(values[:, :, None]))) for values in sides)
     return one, other
 
@@ -158,9 +154,7 @@ def _near_rounds(
         return rows.at[both].set(after, mode="promise_in_bounds", unique_indices=True), carried
 
     # Unused entries have rows of their own, at rest.
-    rows, carried = jax.lax.scan(
-        one_round, _rows(velocities, 2 * pairs), (both, partners.mobilities, touch, carried)
-    )
+    rows, carried = jax.lax.scan(one_round, _rows(velocities, 2 * pairs), (both, partners.mobilities, touch, carried))
     return jax.tree.unflatten(structure, list(rows[: velocities.linear.x.shape[0], :6].T)), carried
 
 

@@ -14,10 +14,10 @@ from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.broad_phase import FASTER, WIDER, enclosing_radius, nearby
-from simkit.rigid.collision.near_pairs import ROUNDS, NearPairs, are_many, first_list, refreshed
+from simkit.rigid.collision.broad_phase import FASTER, WIDER, nearby
+from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
 from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.contact.gauss_seidel import (
     Partners,
@@ -105,9 +105,9 @@ class Impulses:
         correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
             acceleration of the two bodies by loads, without which a stack does not come to rest.
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
-        rounds: rounds of near pairs that the sweeps have room for, where `are_many` bodies: as many as a body has
-            near pairs, and half as many more. A run whose bodies need more is repeated with more; 0 visits all pairs
-            of bodies, however many; by default as many as 64 bodies or more need.
+        rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
+            body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
+            visited of fewer than 64 bodies, or of several shapes; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.
@@ -140,16 +140,6 @@ class Impulses:
         if self.rounds is not None:
             check_integer("rounds", self.rounds, 0)
 
-    def rounds_of(self, kinds: tuple[str, ...]) -> int:
-        """Return the rounds of near pairs at the start, 0 where all pairs are visited.
-
-        Args:
-            kinds: of the bodies.
-        """
-        if self.rounds is not None:
-            return self.rounds
-        return ROUNDS if are_many(kinds) else 0
-
     @property
     def second_derivatives(self) -> str:
         """Return why second derivatives are not physical: they lack the changes of the times of contact."""
@@ -166,7 +156,7 @@ class Impulses:
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
         # Only array shapes are needed; computing the arrays would put collision detection into derivatives.
-        near, rounds = None, self.rounds_of(setting.bodies.kinds)
+        near, rounds = None, rounds_at_start(setting.bodies.kinds, self.rounds)
         if rounds:
             near = first_list(motion.position, enclosing_radius(setting.bodies), rounds)
         touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion), near))
@@ -296,9 +286,7 @@ class Impulses:
                 )
             )
             struck = computed_once(before + change)
-            after, impulses, (residual, excess) = self._rest(
-                struck, mobility, touches, impulses, time_step, partners
-            )
+            after, impulses, (residual, excess) = self._rest(struck, mobility, touches, impulses, time_step, partners)
             return _Resolved(
                 change=change,
                 struck=struck,

@@ -11,9 +11,9 @@ from simkit.core.formulation import computed_once
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
-from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.contact.gauss_seidel import Touches, of_pairs
 from simkit.rigid.contact.law import Mobility, Touch, masses
 from simkit.rigid.scene import Setting
