@@ -92,8 +92,8 @@ class NearPairs(Buffer):
 def pairs_per_round(count: int) -> int:
     """Return the capacity of a round for a number of bodies.
 
-    A heap of spheres has 2 to 3 near pairs a body, which 16 rounds of a sixth hold; 16 more are four standard deviations
-    of the random number in a round of 16.
+    A heap of spheres has 2 to 3 near pairs a body, which 16 rounds of a sixth hold; 16 more are four standard
+    deviations of the random number in a round of 16.
 
     Args:
         count: number of bodies.
