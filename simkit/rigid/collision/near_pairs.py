@@ -55,6 +55,8 @@ class NearPairs(Buffer):
         margin: distance in m from each enclosing sphere, (n,); every pair closer than the sum of both is listed.
         needed: int32, largest number of rounds needed since the start; above the capacity, pairs are missing.
         builds: int32, number of times the list was built.
+        impulses: of the pairs in the last step, any tree of arrays (rounds, slots, pairs per round); None where a list
+            has none yet.
     """
 
     first: jax.Array
@@ -63,6 +65,7 @@ class NearPairs(Buffer):
     margin: jax.Array
     needed: jax.Array
     builds: jax.Array
+    impulses: Any = None
 
     @property
     def capacity(self) -> int:
@@ -86,7 +89,9 @@ class NearPairs(Buffer):
             jnp.concatenate([side, jnp.broadcast_to(fill, (*members, capacity - rounds, pairs))], axis=-2)
             for side, fill in zip((self.first, self.second), unused, strict=True)
         )
-        return dataclasses.replace(self, first=first, second=second)
+        empty = [(0, 0)] * len(members) + [(0, capacity - rounds), (0, 0), (0, 0)]
+        impulses = jax.tree.map(lambda values: jnp.pad(values, empty), self.impulses)
+        return dataclasses.replace(self, first=first, second=second, impulses=impulses)
 
 
 def pairs_per_round(count: int) -> int:
@@ -126,7 +131,7 @@ def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
 
 
 def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple[NearPairs, jax.Array]:
-    """Return a list of every pair closer than needed, and where each of its pairs was in the old list.
+    """Return a list of every pair closer than needed, without impulses, and where each of its pairs was in the old list.
 
     A pair that is not listed was at least the sum of both margins apart. The list is built anew where the displacement
     of a body since then, and what it needs now, exceed its margin.
@@ -141,6 +146,7 @@ def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.
         The list, and the flat index of each of its entries in the old list, (rounds, pairs per round) int32; one past
         the last for a new pair.
     """
+    near = dataclasses.replace(near, impulses=None)
     near, position, radius, needed = jax.lax.stop_gradient((near, position, radius, needed))
     # Negated, so that the list is stale at NaN positions.
     stale = ~jnp.all(norm(position - near.reference) + needed <= near.margin)

@@ -49,7 +49,7 @@ class Pressed:
     """Memory of `Impulses`, carried from step to step.
 
     Attributes:
-        pushes: contact impulses of the last step, trees of `Push`.
+        pushes: contact impulses of the last step, trees of `Push`; those of near pairs are with their list.
         pressed: force and torque on each body by the resting contacts of the last step.
         lasting: force and torque expected in the next step: the loads, and the part of ``pressed`` that persisted.
         struck: whether there has been an impact, bool.
@@ -161,8 +161,11 @@ class Impulses:
             near = first_list(motion.position, enclosing_radius(setting.bodies), rounds)
         touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion), near))
         zero = zeros(motion.position.x)
+        pushes = _for_each(_zero_push, touches)
+        if near is not None:
+            near, pushes = dataclasses.replace(near, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
         return Pressed(
-            pushes=_for_each(_zero_push, touches),
+            pushes=pushes,
             pressed=Wrench(force=zero, torque=zero),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
             struck=jnp.zeros_like(motion.position.x[0], bool),
@@ -190,13 +193,16 @@ class Impulses:
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
         pushes, pairs = memory.pushes, memory.near
-        if pairs is None:
+        if memory.near is None or pairs is None:
             near = nearby(bodies, motion.position, kicked.velocity, time_step)
         else:
             radius = enclosing_radius(bodies)
             needed = FASTER * time_step * norm(kicked.velocity) + (WIDER - 1) * radius
             pairs, origin = refreshed(pairs, motion.position, radius, needed)
-            near, pushes = pairs.are_real, dataclasses.replace(pushes, pairs=_carried_over(pushes.pairs, origin))
+            near, pushes = (
+                pairs.are_real,
+                dataclasses.replace(pushes, pairs=_carried_over(memory.near.impulses, origin)),
+            )
         start = Velocities(linear=motion.velocity, angular=mobility.angular @ motion.angular_momentum)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
 
@@ -217,6 +223,8 @@ class Impulses:
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
         far = norm(motion.velocity) * time_step > _thickness(bodies)
         lag = memory.lag + (resolved.excess - memory.lag) / LAG_STEPS
+        if pairs is not None:
+            pairs, pushes = dataclasses.replace(pairs, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
         after_step = Pressed(
             pushes=pushes,
             pressed=pressed,
@@ -234,8 +242,9 @@ class Impulses:
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
         """Return the number of points that touch, the largest overlap, the largest one so far, and the residual."""
         touches = touches_of(motion, setting, mobility_of(setting.bodies, motion), memory.near)
+        between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
-        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
+        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, between)):
             if touch is not None:
                 count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
                 deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
