@@ -82,7 +82,7 @@ def test_members_move_as_alone(heap):
                 np.testing.assert_allclose(a, b[member], rtol=0, atol=1e-13)
 
 
-def test_a_run_that_needs_more_rounds_moves_as_one_that_had_them:
+def test_a_run_that_needs_more_rounds_moves_as_one_that_had_them():
     velocity = np.zeros_like(HEAP)
     small = scene("sphere", 2, HEAP, velocity)
     grown = simkit.run(small, steps=40, every=10)
