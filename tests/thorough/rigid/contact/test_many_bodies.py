@@ -39,8 +39,15 @@ def scene(shape, rounds, place, velocity):
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def float64():
+    """Run the module in double precision."""
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(scope="module")
-def heap():
+def heap(float64):
     """Return a heap of spheres that slide apart, with near pairs."""
     velocity = np.random.default_rng(0).normal(0, 0.3, HEAP.shape) * [1, 1, 0]
     return scene("sphere", 8, HEAP, velocity)
