@@ -131,7 +131,7 @@ def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
 
 
 def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple[NearPairs, jax.Array]:
-    """Return a list of every pair closer than needed, without impulses, and where each of its pairs was in the old list.
+    """Return a list of every near pair, without impulses, and where each of its pairs was in the old list.
 
     A pair that is not listed was at least the sum of both margins apart. The list is built anew where the displacement
     of a body since then, and what it needs now, exceed its margin.

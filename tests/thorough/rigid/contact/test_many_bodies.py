@@ -14,7 +14,7 @@ from simkit.errors import UserError
 PAIRS = np.array([[0, 0, 0.101], [0.5, 0.03, 0.101], [0, 2, 0.101], [0.5, 2.05, 0.101], [0, 4, 0.101], [0.6, 4, 0.101]])
 APPROACH = np.array([[1.0, 0, 0], [-1.0, 0, 0]] * 3)
 LIFT = np.array([0, 0, 1e-4])
-HEAP = LIFT + [[0, 0, 0.1], [0.2, 0, 0.1], [0.1, 0.174, 0.1], [0.1, 0.058, 0.264], [0.3, 0.174, 0.1], [0.5, 0.174, 0.1]]
+HEAP = LIFT + np.array([[0, 0, 0.1], [0.2, 0, 0.1], [0.1, 0.174, 0.1], [0.1, 0.058, 0.264], [0.3, 0.174, 0.1], [0.5, 0.174, 0.1]])
 BODIES = {"sphere": rigid.sphere, "box": lambda mass, radius, *surface: rigid.box(mass, 2 * radius, *surface)}
 
 
