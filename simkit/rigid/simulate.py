@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.averages import compensated_sum
-from simkit.core.formulation import computed_once, in_blocks, members_first, members_last
+from simkit.core.formulation import by_device, computed_once, in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
@@ -23,6 +23,7 @@ from simkit.rigid.bodies.motion import (
     kinetic_energy,
     momentum,
 )
+from simkit.rigid.collision.near_pairs import rounds_at_start
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
@@ -175,6 +176,14 @@ def simulate(scene: Scene) -> Simulation:
 
         return in_blocks(step_block, states, params)
 
+    def one_by_one(states: World, params: Params) -> World:
+        # Scenes of many bodies fill a core's cache one at a time, and find their near pairs when they need them.
+        return by_device(
+            *(states, params),
+            cpu=lambda states, params: jax.lax.map(lambda member: step(*member), (states, params)),
+            accelerator=jax.vmap(step),
+        )
+
     def observe(state: World, params: Params) -> Arrays:
         bodies, motion = bodies_of(params), state.motion
         # Without the barriers, programs that fuse this with other code would round it differently.
@@ -228,7 +237,14 @@ def simulate(scene: Scene) -> Simulation:
         check_disks(dynamics, METHODS, setting.bodies, setting.planes, motion)
         dynamics.check(motion, setting)
 
-    _check_parts(scene, dynamics, parts_at)
+    kinds = _check_parts(scene, dynamics, parts_at)
+    many = isinstance(dynamics, Impulses) and rounds_at_start(kinds, dynamics.rounds) > 0
+
+    def sized_like(state: World) -> Simulation:
+        assert isinstance(dynamics, Impulses)  # no other method has buffers
+        larger = dataclasses.replace(dynamics, rounds=state.memory.near.capacity)
+        return simulate(dataclasses.replace(scene, dynamics=larger))
+
     time_step = scene.params["time_step"]
     if not isinstance(time_step, Parameter):
         time_step = Parameter(time_step, POSITIVE, "s", "time step")
@@ -241,15 +257,16 @@ def simulate(scene: Scene) -> Simulation:
         # The step itself keeps the state of a scene that failed.
         status=at_frames(status),
         check=check,
-        step_members=step_members,
+        step_members=one_by_one if many else step_members,
+        sized_like=sized_like if many else None,
         dimensions={**DIMENSIONS, **scene.dimensions},
     )
 
 
 def _check_parts(
     scene: Scene, dynamics: Dynamics, parts_at: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]
-) -> None:
-    """Refuse parts of a scene that its method does not support, judged at the default parameters."""
+) -> tuple[str, ...]:
+    """Refuse parts of a scene that its method does not support, at the default parameters; return kinds of bodies."""
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)
@@ -257,8 +274,10 @@ def _check_parts(
         parameter_of_load(name, params, type(dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_at, params)
     check_structure(dynamics, METHODS, bodies, planes, joints)
+    kinds = bodies.kinds
     # Concrete numbers, also where the scene is made inside a traced function.
     with jax.ensure_compile_time_eval():
         bodies, planes, _ = parts_at(params)
     if is_concrete((bodies, planes)):
         check_numbers(dynamics, METHODS, bodies, planes)
+    return kinds

@@ -1,10 +1,10 @@
 """Rigid bodies in contact: ours, brax's spring pipeline and MuJoCo's C engine in turn.
 
-Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_rigid.py [spheres pile single compile memory]``. Float32, on
-the processor, all on all cores: MuJoCo, in float64, by the threads of `mujoco.rollout`, ours and brax with the members
-divided between devices. All follow the same bodies from the same
-places at one time step; rates are members times steps per second, the best of ``--repeats`` runs taken in turn,
-compilation apart. What they do per step differs: MuJoCo and ours solve for contact forces, ours with the number of
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_rigid.py [spheres pile single many compile memory]``.
+Float32, on the processor, all on all cores: MuJoCo, in float64, by the threads of `mujoco.rollout`, ours and brax with
+the members divided between devices. All follow the same bodies from the same places at one time step; rates are members
+times steps per second, the best of ``--repeats`` runs taken in turn, compilation apart.
+What they do per step differs: MuJoCo and ours solve for contact forces, ours with the number of
 sweeps that the row names, while a spring pipeline applies penalty impulses once, at no friction cone that stacks could
 stand on. The largest overlap at the end stands beside every rate.
 """
@@ -12,6 +12,7 @@ stand on. The largest overlap at the end stands beside every rate.
 import argparse
 import dataclasses
 import os
+import resource
 import time
 from collections.abc import Callable
 
@@ -19,11 +20,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
 from simkit.rigid import bouncing_ball
-from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.algebra import quaternion
+from simkit.rigid.algebra.vector import Vector, stacked
 from simkit.rigid.bodies.bodies import Bodies, repeat
 from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.contact.impulses import Impulses
@@ -72,11 +75,11 @@ def scene(kind: str, method: Impulses, bodies: int = BODIES) -> Simulation:
     )
 
 
-def model_of(kind: str) -> str:
-    """Return the same scene in MuJoCo's language."""
+def model_of(kind: str, at: np.ndarray | None = None) -> str:
+    """Return the same scene in MuJoCo's language, or one of bodies at other places."""
     bodies = "".join(
         f'<body pos="{x} {y} {z}"><freejoint/><geom {MUJOCO_SHAPES[kind]} mass="1" friction="{FRICTION} 0 0"/></body>'
-        for x, y, z in places(kind)
+        for x, y, z in (places(kind) if at is None else at)
     )
     return (
         f'<mujoco><option timestep="{TIME_STEP}" integrator="Euler" gravity="0 0 -9.81"/><worldbody>'
@@ -158,6 +161,68 @@ def brax_spring(kind: str, members: int, steps: int, settle: int) -> tuple[Calla
     return lambda: jax.block_until_ready(run(state)), max(overlap, 0.0)
 
 
+LAYERS = 4
+
+
+def heap_places(count: int) -> np.ndarray:
+    """Return the centers of bodies in some layers of a square, (count, 3), which slump."""
+    index, side = np.arange(count), int(np.ceil(np.sqrt(count / LAYERS)))
+    grid = np.stack([index % side, index // side % side, index // side**2], axis=1)
+    return 0.205 * grid + [0, 0, 0.105] + 0.002 * np.random.default_rng(0).random((count, 3))
+
+
+def many_bodies(kind: str, count: int, settle: int, repeats: int) -> None:
+    """Print the time of a step of one scene of many bodies on a floor, ours and MuJoCo's from the same places."""
+    import mujoco
+
+    one = sphere(1.0, 0.1, FRICTION) if kind == "spheres" else box(1.0, (0.2, 0.2, 0.2), FRICTION)
+    simulation = simulate(
+        Scene(
+            params={"gravity": jnp.float32(9.81), "time_step": jnp.float32(TIME_STEP)},
+            bodies=repeat(one, count),
+            start=lambda params, bodies, key: motion_of(bodies, jnp.asarray(heap_places(count), jnp.float32)),
+            dynamics=Impulses(12, impacts=1),
+            planes=floor(),
+            loads=(gravity(),),
+        )
+    )
+    steps = max(5, min(50, 50_000 // count))
+    advance, settled = jax.jit(segment(simulation, steps)), 0
+    state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
+    while settled < settle:
+        after = advance(state, simulation.params)
+        if overflow_of(after):
+            # As a run does, with a larger list from the state before.
+            state = sized_like(state, enlarged(after))
+            continue
+        state, settled = after, settled + steps
+    diagnosed = jax.jit(simulation.diagnose)(state, simulation.params)
+
+    model = mujoco.MjModel.from_xml_string(model_of(kind, np.zeros((count, 3))))
+    data = mujoco.MjData(model)
+    turn, place = quaternion.stacked(state.motion.orientation), stacked(state.motion.position)
+    data.qpos[:] = np.concatenate([place, turn], axis=1).ravel()
+    data.qvel[:] = 0
+    theirs = max(1, min(steps, 10_000 // count))
+    least = best(
+        {
+            "ours": lambda: jax.block_until_ready(advance(state, simulation.params)),
+            "MuJoCo C": lambda: mujoco.mj_step(model, data, theirs),
+        },
+        repeats,
+        turn=0,
+    )
+    micro = {"ours": 1e6 * least["ours"] / steps / count, "MuJoCo C": 1e6 * least["MuJoCo C"] / theirs / count}
+    deepest = max((-contact.dist for contact in data.contact), default=0.0)
+    overlaps = {"ours": float(diagnosed["largest_penetration"]), "MuJoCo C": deepest}
+    for name, each in micro.items():
+        print(
+            f"  {count:6d} {kind} {name:9s} {each:8.2f} us per body-step  {micro['MuJoCo C'] / each:6.2f} x MuJoCo C"
+            f"  largest overlap {1e3 * overlaps[name]:.3f} mm, {int(diagnosed['contacts'])} contacts",
+            flush=True,
+        )
+
+
 def in_turn(rows: dict[str, tuple[Callable[[], None], float]], work: int, repeats: int, base: str) -> None:
     """Time the rows in turn and print rates, ratios to ``base`` and overlaps."""
     least = best({name: run for name, (run, _) in rows.items()}, repeats, turn=0)
@@ -236,10 +301,12 @@ def reverse_memory() -> None:
 def main() -> None:
     """Print the rows asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    choices = ("spheres", "pile", "single", "compile", "memory")
+    choices = ("spheres", "pile", "single", "many", "compile", "memory")
     parser.add_argument("rows", nargs="*", default=choices)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--members", type=int, default=1024)
+    parser.add_argument("--counts", type=int, nargs="*", default=[100, 400, 1600, 10_000])
+    parser.add_argument("--settle", type=int, default=800)
     options = parser.parse_args()
     threads = os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", threads)
@@ -263,6 +330,14 @@ def main() -> None:
             "MuJoCo C, one thread": mujoco_rollout("spheres", 1, 2000, 0, 1),
         }
         in_turn(rows, 2000, options.repeats, "MuJoCo C, one thread")
+    if "many" in options.rows:
+        print(f"one scene on a floor after {options.settle} steps, 12 sweeps")
+        for kind, most in (("spheres", np.inf), ("pile", 1600)):
+            for count in options.counts:
+                if count <= most:
+                    many_bodies(kind, count, options.settle, options.repeats)
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        print(f"  {megabytes:.0f} MB at most, of both")
     if "compile" in options.rows:
         compile_times()
     if "memory" in options.rows:

@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.pytrees import pytree
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, each, stacked
+from simkit.rigid.algebra.vector import Vector, each, norm
 
 type Number = jax.Array | float
 
@@ -151,6 +151,15 @@ def where_held[T](bodies: Bodies, values: T, others: T) -> T:
     return each(lambda a, b: jnp.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b), values, others)
 
 
+def enclosing_radius(bodies: Bodies) -> jax.Array:
+    """Return the radius of the sphere about its center that encloses each body, in m.
+
+    Args:
+        bodies: of the scene.
+    """
+    return bodies.radius + norm(bodies.half_lengths)
+
+
 def check_bodies(bodies: Bodies) -> None:
     """Refuse bodies that cannot exist; on the host.
 
@@ -161,6 +170,9 @@ def check_bodies(bodies: Bodies) -> None:
         UserError: for a mass, size or coefficient out of its range, or moments of inertia that no distribution of mass
             has.
     """
+    # Numbers of the host: to read one of an array on a device takes as long as to check a body.
+    bodies = jax.tree.map(np.asarray, bodies)
+    all_moments = np.stack([bodies.inertia.x, bodies.inertia.y, bodies.inertia.z], axis=1)
     for index, kind in enumerate(bodies.kinds):
         name = f"body {index} ({kind})"
         mass = float(bodies.mass[index])
@@ -171,7 +183,7 @@ def check_bodies(bodies: Bodies) -> None:
         ]
         radius = float(bodies.radius[index])
         sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]], "box": lengths}[kind]
-        moments = np.sort([float(moment) for moment in stacked(bodies.inertia)[index]])
+        moments = np.sort(all_moments[index])
         for what, values, unit in (("size", sizes, "m"), ("moment of inertia", moments, "kg m^2")):
             for value in values:
                 if not (value > 0 and math.isfinite(value)):

@@ -10,23 +10,15 @@ import numpy as np
 from simkit.core.formulation import computed_once, is_for_accelerators
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.tournament import rounds
 
 # An impact may make a light body faster than all were: the margin allows this multiple of the largest speed.
 FASTER = 2.0
 # Margin on the radii, so that rounding does not miss bodies that touch.
 WIDER = 1.01
-
-
-def enclosing_radius(bodies: Bodies) -> jax.Array:
-    """Return the radius of the sphere about its center that encloses each body, in m.
-
-    Args:
-        bodies: of the scene.
-    """
-    return bodies.radius + norm(bodies.half_lengths)
 
 
 def nearby(bodies: Bodies, position: Vector, velocity: Vector, time_step: jax.Array) -> jax.Array:
@@ -64,7 +56,13 @@ BATCH = 64
 
 
 def passing(
-    bodies: Bodies, motion: Motion, velocity: Vector, spin: Vector, candidates: jax.Array, time_step: jax.Array
+    bodies: Bodies,
+    motion: Motion,
+    velocity: Vector,
+    spin: Vector,
+    candidates: jax.Array,
+    time_step: jax.Array,
+    near: NearPairs | None = None,
 ) -> jax.Array:
     """Return the pairs that certainly do not touch within a step, (rounds, pairs per round, ...) bool, no derivative.
 
@@ -81,6 +79,7 @@ def passing(
         spin: angular velocity in rad/s.
         candidates: pairs to test, (rounds, pairs per round, ...) bool; the result of others is False.
         time_step: in s.
+        near: the pairs; None for all.
     """
     half, reach = time_step / 2, bodies.radius
     edges: list[Vector] = []
@@ -93,19 +92,20 @@ def passing(
     leaves, structure = jax.tree.flatten(jax.lax.stop_gradient(swept))
     packed = computed_once(jnp.stack([values.ravel() for values in leaves]))
     members = velocity.x[0].size
+    sides = rounds(len(bodies.kinds)) if near is None else (near.first, near.second)
 
     def test(chosen: jax.Array, candidates: jax.Array) -> jax.Array:
         pair, member = jnp.divmod(chosen, members)
         # A body without a partner is no candidate.
         one, other = (
             jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, place, axis=1, mode="clip"))))
-            for place in (jnp.asarray(side.ravel())[pair] * members + member for side in rounds(len(bodies.kinds)))
+            for place in (jnp.asarray(side.ravel())[pair] * members + member for side in sides)
         )
-        sides = each(lambda *parts: jnp.stack(parts), one[1] - other[1], *one[2], *other[2])
-        return _farther(one[0] - other[0], sides, one[3] + other[3], candidates)
+        edges = each(lambda *parts: jnp.stack(parts), one[1] - other[1], *one[2], *other[2])
+        return _farther(one[0] - other[0], edges, one[3] + other[3], candidates)
 
     flat = candidates.ravel()
-    if flat.size <= BATCH or is_for_accelerators():
+    if flat.size <= BATCH or is_for_accelerators() or (near is not None and not edges):
         # XLA compiles the steps of a small scene to one function, twice as fast, if they have no batches.
         return test(jnp.arange(flat.size), flat).reshape(candidates.shape)
 

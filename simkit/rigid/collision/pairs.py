@@ -9,12 +9,13 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import each, zeros
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.points import FAR, Placed, Points
+from simkit.rigid.collision.near_pairs import NearPairs, first_list, rounds_at_start
+from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
 from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
@@ -42,12 +43,13 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
     )
 
 
-def contacts(bodies: Bodies, motion: Motion) -> Points:
+def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> Points:
     """Return the contact points of all pairs, in the order of `simkit.rigid.collision.tournament.rounds`.
 
     Args:
         bodies: the n bodies.
         motion: state of the bodies.
+        near: pairs to take instead of all, of bodies of one shape.
 
     Returns:
         Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in unused
@@ -59,6 +61,8 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
         >>> print(f"{points.gap.min():.2f} m between the balls")
         0.10 m between the balls
     """
+    if near is not None:
+        return _contacts_of(near, bodies, motion)
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
     held = np.append(bodies.held, False)
@@ -82,6 +86,21 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
         results.append(_unused(all_shapes.radius, slots, int(np.sum(~real))))
         order.append(np.flatnonzero(~real))
     return _in_order(_concatenated(results, axis=1), np.argsort(np.concatenate(order)))
+
+
+def _contacts_of(near: NearPairs, bodies: Bodies, motion: Motion) -> Points:
+    rank, shapes = SHAPES[bodies.kinds[0]], placed(bodies, motion)
+    first, second = (
+        each(lambda values, side=side: values.at[side.ravel()].get(mode="clip"), shapes)
+        for side in (near.first, near.second)
+    )
+    points = in_slots(TOUCHES[rank, rank][0](first, second))
+    real = near.are_real.ravel()
+    if any(bodies.held):
+        held = jnp.asarray(bodies.held)
+        # Held bodies do not touch each other; indices of unused entries are clipped.
+        real &= ~(held.at[near.first.ravel()].get(mode="clip") & held.at[near.second.ravel()].get(mode="clip"))
+    return dataclasses.replace(points, gap=jnp.where(real, points.gap, FAR))
 
 
 def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
@@ -180,11 +199,20 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
     Raises:
         UserError: naming the two that overlap most.
     """
-    pairs, on_planes = (np.asarray(gaps) for gaps in _least_gaps(bodies, motion, planes))
     count = len(bodies.kinds)
     sizes = np.append(_sizes(bodies), np.inf)
-    first, second = (side.ravel() for side in rounds(count))
-    margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+    on_planes = np.asarray(_least_gaps(bodies, motion, planes))
+    room = rounds_at_start(bodies.kinds)
+    near = first_list(motion.position, enclosing_radius(bodies), room) if room else None
+    while True:
+        sides = rounds(count) if near is None else (near.first, near.second)
+        first, second = (np.minimum(np.asarray(side), count).ravel() for side in sides)
+        pairs = np.asarray(_least_gaps_of_pairs(bodies, motion, near))
+        margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+        # More pairs than the list holds matter only where none of those in it overlaps.
+        if near is None or not near.overflowed or margin.min() < 0:
+            break
+        near = first_list(motion.position, enclosing_radius(bodies), near.enlarged().capacity)
     if margin.min() < 0:
         worst = margin.argmin()
         i, j = sorted((int(first[worst]), int(second[worst])))
@@ -198,9 +226,13 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
 
 
 @jax.jit
-def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> tuple[jax.Array, jax.Array]:
-    on_planes = plane_contacts(bodies, motion, planes).gap
-    return jnp.min(contacts(bodies, motion).gap, axis=0), jnp.min(on_planes, axis=0)
+def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> jax.Array:
+    return jnp.min(plane_contacts(bodies, motion, planes).gap, axis=0)
+
+
+@jax.jit
+def _least_gaps_of_pairs(bodies: Bodies, motion: Motion, near: NearPairs | None) -> jax.Array:
+    return jnp.min(contacts(bodies, motion, near).gap, axis=0)
 
 
 def _sizes(bodies: Bodies) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""Gauss-Seidel sweeps over all contacts: planes first, then pairs round by round."""
+"""Gauss-Seidel sweeps over all contacts: planes first, then pairs round by round.
+
+In each round a body has at most one partner, so the pairs of a round are visited at once: all pairs in the rounds of a
+tournament, or near pairs in rounds of one color.
+"""
 
 import functools
 import operator
@@ -12,6 +16,7 @@ import numpy as np
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, cross, each
+from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.tournament import join_pairs, next_round, rounds, split_pairs, sums_of_bodies
 from simkit.rigid.contact.law import Mobility, Rest, Touch, Velocities
 
@@ -35,12 +40,60 @@ class Touches:
     pairs: Any
 
 
+@pytree
+class Partners:
+    """Near pairs and the mobilities of their bodies, gathered once for all sweeps.
+
+    Attributes:
+        near: the pairs.
+        mobilities: of the first and of the second bodies, (rounds, pairs per round).
+    """
+
+    near: NearPairs
+    mobilities: Mobilities
+
+
+def partners_of(near: NearPairs | None, mobility: Mobility) -> Partners | None:
+    """Return near pairs with the mobilities of their bodies; None where all pairs are visited.
+
+    Args:
+        near: the pairs; None for all.
+        mobility: of the bodies.
+    """
+    if near is None:
+        return None
+    first, second = of_pairs(mobility, near)
+    return Partners(near=near, mobilities=each(lambda values: values[:, 0], (first, second)))
+
+
+def of_pairs[T](tree: T, near: NearPairs | None) -> tuple[T, T]:
+    """Return the values of both bodies of each pair, (rounds, 1, pairs per round, ...).
+
+    Args:
+        tree: any pytree of arrays (bodies, ...).
+        near: the pairs, in whose unused entries both sides are the last body; None for all.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    if near is None:
+        # One array, so that each side is one gather: a gather per component would take as long to compile as all
+        # together.
+        packed = computed_once(jnp.stack([made_even(values) for values in leaves]))
+        sides = (jnp.take(packed, side, axis=1, mode="clip") for side in rounds(leaves[0].shape[0]))
+    else:
+        # Rows: the memory of a body is read at once.
+        packed = computed_once(jnp.stack(leaves, axis=-1))
+        sides = (jnp.moveaxis(packed.at[side].get(mode="clip"), -1, 0) for side in (near.first, near.second))
+    one, other = (jax.tree.unflatten(structure, list(computed_once(values[:, :, None]))) for values in sides)
+    return one, other
+
+
 def sweep(
     velocities: Velocities,
     mobility: Mobility,
     touches: Touches,
     carried: Touches,
     visit: Visit,
+    partners: Partners | None = None,
 ) -> tuple[Velocities, Touches]:
     """Return velocities after one Gauss-Seidel sweep: one visit of every contact with the latest velocities.
 
@@ -53,6 +106,7 @@ def sweep(
         touches: the contacts, trees of `Touch`.
         carried: data of ``visit`` for each contact, trees in the same arrangement.
         visit: ``(velocities of the sides, their mobilities, touch of all slots, carried) -> (velocities, carried)``.
+        partners: the pairs; None for all.
     """
 
     def one_plane(sides: Sides, contact: Any) -> tuple[Sides, Any]:
@@ -61,6 +115,9 @@ def sweep(
     (velocities,), planes = jax.lax.scan(one_plane, (velocities,), (touches.planes, carried.planes))
     if touches.pairs is None:
         return velocities, Touches(planes=planes, pairs=None)
+    if partners is not None:
+        velocities, pairs = _near_rounds(velocities, partners, touches.pairs, carried.pairs, visit)
+        return velocities, Touches(planes=planes, pairs=pairs)
 
     count = velocities.linear.x.shape[0]
     padded = each(made_even, (velocities, mobility))
@@ -81,7 +138,39 @@ def sweep(
     return velocities, Touches(planes=planes, pairs=pairs)
 
 
-def applied(velocities: Velocities, mobility: Mobility, touches: Touches, impulses: Touches) -> Velocities:
+def _near_rounds(
+    velocities: Velocities, partners: Partners, touch: Any, carried: Any, visit: Visit
+) -> tuple[Velocities, Any]:
+    """Return velocities after visits of all near pairs, round by round, and their data."""
+    structure, pairs = jax.tree.structure(velocities), partners.near.first.shape[-1]
+    both = jnp.concatenate([partners.near.first, partners.near.second], axis=1)
+
+    def one_round(rows: jax.Array, contact: Any) -> tuple[jax.Array, Any]:
+        both, mobilities, touch, carried = contact
+        met = computed_once(rows.at[both].get(mode="promise_in_bounds", unique_indices=True)).T
+        first, second = (jax.tree.unflatten(structure, list(side)) for side in (met[:6, :pairs], met[:6, pairs:]))
+        after, carried = visit((first, second), mobilities, touch, carried)
+        after = computed_once(jnp.concatenate([_rows(side, 0) for side in after]))
+        return rows.at[both].set(after, mode="promise_in_bounds", unique_indices=True), carried
+
+    # Unused entries have rows of their own, at rest.
+    rows, carried = jax.lax.scan(one_round, _rows(velocities, 2 * pairs), (both, partners.mobilities, touch, carried))
+    return jax.tree.unflatten(structure, list(rows[: velocities.linear.x.shape[0], :6].T)), carried
+
+
+def _rows(tree: Any, empty: int) -> jax.Array:
+    """Return the six components of bodies as rows of eight, (bodies + empty, 8): one read each, aligned."""
+    rows = jnp.stack(jax.tree.leaves(tree), axis=-1)
+    return jnp.pad(rows, (*[(0, 0)] * (rows.ndim - 2), (0, empty), (0, 2)))
+
+
+def applied(
+    velocities: Velocities,
+    mobility: Mobility,
+    touches: Touches,
+    impulses: Touches,
+    partners: Partners | None = None,
+) -> Velocities:
     """Return the velocities after given impulses at all contacts.
 
     Args:
@@ -89,18 +178,19 @@ def applied(velocities: Velocities, mobility: Mobility, touches: Touches, impuls
         mobility: of the bodies.
         touches: the contacts, trees of `Touch`.
         impulses: in N s on the first bodies, trees of `Vector` in the same arrangement.
+        partners: the pairs; None for all.
     """
     # Moments of the impulses about the centers of mass are summed over slots on whole arrays; what is left for the
     # rounds is the addition of six components, without sequence.
     impulse, arm = impulses.planes, touches.planes.first_arm
     total = each(lambda values: jnp.sum(values, axis=(0, 1)), (impulse, cross(arm, impulse)))
     if touches.pairs is not None:
-        total = each(jnp.add, total, _of_pairs(touches.pairs, impulses.pairs, velocities.linear.x.shape[0]))
+        total = each(jnp.add, total, _of_pairs(touches.pairs, impulses.pairs, velocities.linear.x.shape[0], partners))
     linear, angular = total
     return velocities + Velocities(linear=mobility.linear * linear, angular=mobility.angular @ angular)
 
 
-def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector]:
+def _of_pairs(touch: Touch, impulse: Vector, count: int, partners: Partners | None) -> tuple[Vector, Vector]:
     """Return the sums of the impulses of pairs on each body, and of their moments."""
 
     def summed(values: jax.Array) -> jax.Array:
@@ -109,6 +199,8 @@ def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector
     linear = each(summed, impulse)
     sides = [(linear, each(summed, cross(touch.first_arm, impulse)))]
     sides.append((-linear, -each(summed, cross(touch.second_arm, impulse))))
+    if partners is not None:
+        return _of_near_pairs(sides, partners.near, count)
     # (rounds, 6, pairs per round, ...)
     first, second = computed_once([jnp.stack(jax.tree.leaves(side), axis=1) for side in sides])
 
@@ -126,6 +218,19 @@ def _of_pairs(touch: Touch, impulse: Vector, count: int) -> tuple[Vector, Vector
 
     total = by_device(first, second, cpu=round_by_round, accelerator=at_once)
     return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:, :count]))
+
+
+def _of_near_pairs(sides: list[tuple[Vector, Vector]], near: NearPairs, count: int) -> tuple[Vector, Vector]:
+    """Return the sums of values of near pairs on each body; one round after another, so that their order is fixed."""
+    both = jnp.concatenate([near.first, near.second], axis=1)
+    values = computed_once(jnp.concatenate([_rows(side, 0)[..., :6] for side in sides], axis=1))
+
+    def one_round(total: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        return total.at[pair[0]].add(pair[1], mode="promise_in_bounds", unique_indices=True), None
+
+    start = jnp.zeros((count + both.shape[1], 6), values.dtype)
+    total = jax.lax.scan(one_round, start, (both, values))[0]
+    return jax.tree.unflatten(jax.tree.structure(sides[0]), list(total[:count].T))
 
 
 def slot_by_slot(respond: Respond) -> Visit:

@@ -12,18 +12,21 @@ from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, shortened
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.broad_phase import passing
+from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.contact.gauss_seidel import (
     Mobilities,
+    Partners,
     Sides,
     Touches,
     all_pushed,
+    of_pairs,
     over_slots,
     pushed,
     relative,
     sweep,
 )
 from simkit.rigid.contact.law import Mobility, Push, Touch, Velocities
-from simkit.rigid.contact.rows import apart, of_pairs
+from simkit.rigid.contact.rows import apart
 from simkit.rigid.scene import Setting
 
 # Points count as meeting at one time if their gaps are below this fraction of the displacement in a step when the first
@@ -195,6 +198,7 @@ def strike_all(
     last: Touches,
     time_step: jax.Array,
     passes: int,
+    partners: Partners | None = None,
 ) -> tuple[Velocities, jax.Array, Touches]:
     """Return the changes of velocity by impacts, whether there was one, and the contacts without pairs that pass by.
 
@@ -209,17 +213,19 @@ def strike_all(
         last: impulses of the last step, trees of `Push`.
         time_step: in s.
         passes: number of passes over all contacts; with 0, only impacts with friction are reported.
+        partners: the pairs; None for all.
     """
+    near = None if partners is None else partners.near
     planes, hits = _meeting(touches.planes, last.planes, (start,), shift, time_step)
     if touches.pairs is None:
         change, impact = _strike(start, mobility, Touches(planes=planes, pairs=None), [hits], time_step, passes)
         return change, impact, touches
     pairs, hits_of_pairs, passing_by = _impacts_of_pairs(
-        start, shift, motion, setting, touches.pairs, last.pairs, time_step
+        start, shift, motion, setting, touches.pairs, last.pairs, time_step, near
     )
     contacts = Touches(planes=planes, pairs=pairs)
-    change, impact = _strike(start, mobility, contacts, [hits, hits_of_pairs], time_step, passes)
-    pairs = _without_passing(touches.pairs, passing_by, change, len(setting.bodies.kinds))
+    change, impact = _strike(start, mobility, contacts, [hits, hits_of_pairs], time_step, passes, partners)
+    pairs = _without_passing(touches.pairs, passing_by, change, near)
     return change, impact, dataclasses.replace(touches, pairs=pairs)
 
 
@@ -230,6 +236,7 @@ def _strike(
     hits: list[jax.Array],
     time_step: jax.Array,
     passes: int,
+    partners: Partners | None = None,
 ) -> tuple[Velocities, jax.Array]:
     """Return the changes of velocity by passes over all contacts, and whether there was an impact."""
     hits = computed_once(hits)
@@ -244,7 +251,7 @@ def _strike(
     visit = functools.partial(strike, time_step=time_step)
 
     def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
-        return sweep(velocities, mobility, contacts, Touches(planes=None, pairs=None), visit)[0], None
+        return sweep(velocities, mobility, contacts, Touches(planes=None, pairs=None), visit, partners)[0], None
 
     def all_passes(velocities: Velocities) -> Velocities:
         return jax.lax.scan(one_pass, velocities, None, length=passes)[0] - velocities
@@ -288,21 +295,21 @@ def _impacts_of_pairs(
     pairs: Touch,
     last: Push,
     time_step: jax.Array,
+    near: NearPairs | None,
 ) -> tuple[Touch, jax.Array, jax.Array]:
     """Return the contacts of pairs without those that pass by, where there are impacts, and which pairs pass by."""
-    count = len(setting.bodies.kinds)
-    first, second = of_pairs((start, shift), count)
+    first, second = of_pairs((start, shift), near)
     seen, hits = _meeting(pairs, last, (first[0], second[0]), first[1] - second[1], time_step)
     candidates = jnp.any(hits, axis=1) & (jnp.min(pairs.gap, axis=1) > 0)
 
     def pass_by(candidates: jax.Array) -> jax.Array:
-        return passing(setting.bodies, motion, start.linear + shift, start.angular, candidates, time_step)
+        return passing(setting.bodies, motion, start.linear + shift, start.angular, candidates, time_step, near)
 
     passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
     return apart(seen, passing_by), hits & ~passing_by[:, None], passing_by
 
 
-def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, count: int) -> Touch:
+def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, near: NearPairs | None) -> Touch:
     """Return the contacts of pairs without those that pass by.
 
     A body that had an impact changes direction and may meet a body that it would have passed, so its contacts stay.
@@ -311,12 +318,12 @@ def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, co
         pairs: (rounds, slots, pairs per round, ...).
         passing_by: which pairs would pass by, (rounds, pairs per round, ...).
         change: of the velocities by the impacts.
-        count: number of bodies.
+        near: the pairs; None for all.
     """
 
     def where_passing() -> jax.Array:
         turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
-        one, other = of_pairs(jax.lax.stop_gradient(turned), count)
+        one, other = of_pairs(jax.lax.stop_gradient(turned), near)
         return apart(pairs, passing_by & (one + other == 0)[:, 0]).gap
 
     if is_for_accelerators():

@@ -16,11 +16,22 @@ from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.broad_phase import nearby
+from simkit.rigid.collision.broad_phase import FASTER, WIDER, nearby
+from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
 from simkit.rigid.collision.pairs import check_apart
-from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative, slot_by_slot, sweep
+from simkit.rigid.contact.gauss_seidel import (
+    Partners,
+    Sides,
+    Touches,
+    applied,
+    of_pairs,
+    partners_of,
+    relative,
+    slot_by_slot,
+    sweep,
+)
 from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
 from simkit.rigid.contact.law import (
     Mobility,
@@ -33,7 +44,7 @@ from simkit.rigid.contact.law import (
     resting,
     velocities_of,
 )
-from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.rows import apart, touches_of, touching_pairs, touching_planes
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
@@ -50,7 +61,7 @@ class Pressed:
     """Memory of `Impulses`, carried from step to step.
 
     Attributes:
-        pushes: contact impulses of the last step, trees of `Push`.
+        pushes: contact impulses of the last step, trees of `Push`; those of near pairs are with their list.
         pressed: force and torque on each body by the resting contacts of the last step.
         lasting: force and torque expected in the next step: the loads, and the part of ``pressed`` that persisted.
         struck: whether there has been an impact, bool.
@@ -60,6 +71,7 @@ class Pressed:
             of its bodies by the loads in a step, and a hundredth of their speed.
         unsolved: whether `lag` has ever exceeded 1, bool.
         early: whether a body had an impact in a step in which it moved by more than its thickness, bool.
+        near: pairs of many bodies that may touch; None where all pairs are visited.
     """
 
     pushes: Touches
@@ -71,6 +83,7 @@ class Pressed:
     lag: jax.Array
     unsolved: jax.Array
     early: jax.Array
+    near: NearPairs | None = None
 
 
 @part(
@@ -112,6 +125,9 @@ class Impulses:
         correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
             acceleration of the two bodies by loads, without which a stack does not come to rest.
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
+        rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
+            body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
+            visited of fewer than 64 bodies, or of several shapes; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.
@@ -134,12 +150,15 @@ class Impulses:
     impacts: int = 4
     correction: float = 0.2
     warm: bool = True
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         check_integer("sweeps", self.sweeps, 1)
         check_integer("impacts", self.impacts, 0)
         check_number("correction", self.correction, 0, 1)
+        if self.rounds is not None:
+            check_integer("rounds", self.rounds, 0)
 
     @property
     def second_derivatives(self) -> str:
@@ -157,10 +176,16 @@ class Impulses:
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
         # Only array shapes are needed; computing the arrays would put collision detection into derivatives.
-        touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion)))
+        near, rounds = None, rounds_at_start(setting.bodies.kinds, self.rounds)
+        if rounds:
+            near = first_list(motion.position, enclosing_radius(setting.bodies), rounds)
+        touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion), near))
         zero = zeros(motion.position.x)
+        pushes = _for_each(_zero_push, touches)
+        if near is not None:
+            near, pushes = dataclasses.replace(near, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
         return Pressed(
-            pushes=_for_each(_zero_push, touches),
+            pushes=pushes,
             pressed=Wrench(force=zero, torque=zero),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
             struck=jnp.zeros_like(motion.position.x[0], bool),
@@ -169,6 +194,7 @@ class Impulses:
             lag=jnp.zeros_like(motion.position.x[0]),
             unsolved=jnp.zeros_like(motion.position.x[0], bool),
             early=jnp.zeros_like(motion.position.x[0], bool),
+            near=near,
         )
 
     def step(
@@ -186,7 +212,17 @@ class Impulses:
         mobility = mobility_of(bodies, motion)
         before = velocities_of(kicked, bodies, mobility)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
-        near = nearby(bodies, motion.position, kicked.velocity, time_step)
+        pushes, pairs = memory.pushes, memory.near
+        if memory.near is None or pairs is None:
+            near = nearby(bodies, motion.position, kicked.velocity, time_step)
+        else:
+            radius = enclosing_radius(bodies)
+            needed = FASTER * time_step * norm(kicked.velocity) + (WIDER - 1) * radius
+            pairs, origin = refreshed(pairs, motion.position, radius, needed)
+            near, pushes = (
+                pairs.are_real,
+                dataclasses.replace(pushes, pairs=_carried_over(memory.near.impulses, origin)),
+            )
         start = velocities_of(motion, bodies, mobility)
         shift = (time_step / (2 * bodies.mass)) * memory.lasting.force
 
@@ -194,7 +230,8 @@ class Impulses:
             return self._resolve_contacts(dataclasses.replace(setting, bodies=bodies, planes=planes), *arguments)
 
         # One formulation around all contacts; what they call asks `is_for_accelerators`.
-        contacts = start, shift, before, motion, mobility, near, memory.pushes, loaded, time_step
+        partners = partners_of(pairs, mobility)
+        contacts = start, shift, before, motion, mobility, near, pushes, loaded, time_step, partners
         resolved = by_device(bodies, planes, *contacts, cpu=resolve, accelerator=resolve)
         before, struck, after, pushes = computed_once((before, resolved.struck, resolved.after, resolved.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
@@ -206,6 +243,8 @@ class Impulses:
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
         far = norm(motion.velocity) * time_step > _thickness(bodies)
         lag = memory.lag + (resolved.excess - memory.lag) / LAG_STEPS
+        if pairs is not None:
+            pairs, pushes = dataclasses.replace(pairs, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
         after_step = Pressed(
             pushes=pushes,
             pressed=pressed,
@@ -216,14 +255,16 @@ class Impulses:
             lag=lag,
             unsolved=memory.unsolved | (lag > 1),
             early=memory.early | jnp.any(far & (dot(resolved.change.linear, resolved.change.linear) > 0), axis=0),
+            near=pairs,
         )
         return computed_once((moved, after_step))
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
         """Return the number of points that touch, the largest overlap, the largest one so far, and the residual."""
-        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
+        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion), memory.near)
+        between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
-        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
+        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, between)):
             if touch is not None:
                 count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
                 deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
@@ -260,17 +301,21 @@ class Impulses:
         last: Touches,
         loaded: Vector,
         time_step: jax.Array,
+        partners: Partners | None,
     ) -> "_Resolved":
         """Return the velocities and impulses after all contacts of a step."""
         planes = touching_planes(motion, setting, mobility, loaded)
+        pairs_of = None if partners is None else partners.near
 
         def resolved(pairs: Touch | None, pushes: Push | None) -> _Resolved:
             touches, impulses = Touches(planes=planes, pairs=pairs), Touches(planes=last.planes, pairs=pushes)
             change, impact, touches = computed_once(
-                strike_all(start, shift, mobility, motion, setting, touches, impulses, time_step, self.impacts)
+                strike_all(
+                    start, shift, mobility, motion, setting, touches, impulses, time_step, self.impacts, partners
+                )
             )
             struck = computed_once(before + change)
-            after, impulses, (residual, excess) = self._rest(struck, mobility, touches, impulses, time_step)
+            after, impulses, (residual, excess) = self._rest(struck, mobility, touches, impulses, time_step, partners)
             return _Resolved(
                 change=change,
                 struck=struck,
@@ -285,7 +330,7 @@ class Impulses:
         def with_pairs(pushes: Push) -> _Resolved:
             # Pairs that are not near have no impulse, so a member does not depend on near pairs of other members.
             pushes = each(lambda values: jnp.where(near[:, None], values, 0), pushes)
-            return resolved(apart(touching_pairs(motion, setting, mobility, loaded), ~near), pushes)
+            return resolved(apart(touching_pairs(motion, setting, mobility, loaded, pairs_of), ~near), pushes)
 
         def planes_only(pushes: Push) -> _Resolved:
             alone = resolved(None, None)
@@ -294,27 +339,34 @@ class Impulses:
 
         if last.pairs is None:
             return resolved(None, None)
-        if is_for_accelerators():
+        if is_for_accelerators() or partners is not None:
             return with_pairs(last.pairs)
         # One condition around everything: the results of conditions are copied, and contacts are the largest arrays of
         # a step. The contacts of planes are compiled twice for it.
         return jax.lax.cond(jnp.any(near), with_pairs, planes_only, last.pairs)
 
     def _rest(
-        self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
+        self,
+        velocities: Velocities,
+        mobility: Mobility,
+        touches: Touches,
+        last: Touches,
+        time_step: jax.Array,
+        partners: Partners | None,
     ) -> tuple[Velocities, Touches, tuple[jax.Array, jax.Array]]:
         """Return the velocities and impulses after the resting sweeps, and their residual in m/s and in its unit."""
         rests = _for_each(lambda touch: rest_of(touch, self.correction, time_step), touches)
 
         def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
-            return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting)), None
+            return sweep(carry[0], mobility, rests, carry[1], slot_by_slot(resting), partners), None
 
         if self.warm:
-            velocities = computed_once(applied(velocities, mobility, rests, _for_each(_impulse, rests, last)))
+            impulses = _for_each(_impulse, rests, last)
+            velocities = computed_once(applied(velocities, mobility, rests, impulses, partners))
         else:
             last = _for_each(_zero_push, rests)
         after, pushes = jax.lax.scan(one_sweep, (velocities, last), None, length=self.sweeps)[0]
-        return after, pushes, _residuals(after, touches, rests)
+        return after, pushes, _residuals(after, touches, rests, None if partners is None else partners.near)
 
 
 @pytree
@@ -344,7 +396,9 @@ def _deepest(touches: Touches) -> jax.Array:
     return jax.lax.stop_gradient(functools.reduce(jnp.maximum, deepest))
 
 
-def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax.Array, jax.Array]:
+def _residuals(
+    after: Velocities, touches: Touches, rests: Touches, near: NearPairs | None
+) -> tuple[jax.Array, jax.Array]:
     """Return the largest speed in m/s by which velocities violate a contact, and the largest in the contact's own unit.
 
     They have no derivative.
@@ -352,7 +406,7 @@ def _residuals(after: Velocities, touches: Touches, rests: Touches) -> tuple[jax
     after, touches, rests = jax.lax.stop_gradient((after, touches, rests))
     groups: list[tuple[Sides, Touch, Rest]] = [((after,), touches.planes, rests.planes)]
     if rests.pairs is not None:
-        groups.append((of_pairs(after, after.linear.x.shape[0]), touches.pairs, rests.pairs))
+        groups.append((of_pairs(after, near), touches.pairs, rests.pairs))
     residuals, excesses = [], []
     for sides, touch, rest in groups:
         violation = rest.least - dot(relative(sides, rest), rest.normal)
@@ -395,6 +449,21 @@ def _impulse(rest: Rest, push: Push) -> Vector:
 def _zero_push(contact: Touch | Rest) -> Push:
     like = contact.normal_mass
     return Push(along=jnp.zeros_like(like), friction=zeros(like))
+
+
+def _carried_over(push: Push, origin: jax.Array) -> Push:
+    """Return the impulses of the last step at the places of a new list of pairs, zero for new pairs.
+
+    Args:
+        push: (rounds, slots, pairs per round).
+        origin: as from `refreshed`.
+    """
+
+    def moved(values: jax.Array) -> jax.Array:
+        flat = jnp.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+        return jnp.moveaxis(flat.at[origin].get(mode="fill", fill_value=0), -1, 1)
+
+    return each(moved, push)
 
 
 def _persistent(last: Vector, now: Vector) -> Vector:

@@ -12,24 +12,25 @@ from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
-from simkit.rigid.collision.tournament import rounds
-from simkit.rigid.contact.gauss_seidel import Touches, made_even
+from simkit.rigid.contact.gauss_seidel import Touches, of_pairs
 from simkit.rigid.contact.law import Mobility, Touch, masses
 from simkit.rigid.scene import Setting
 
 
-def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
+def touches_of(motion: Motion, setting: Setting, mobility: Mobility, near: NearPairs | None) -> Touches:
     """Return all potential contacts, with the quantities that are constant during the sweeps.
 
     Args:
         motion: state of the bodies.
         setting: bodies and planes.
         mobility: of the bodies.
+        near: pairs that may touch; None for all.
     """
     is_single, zero = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
-    pairs = None if is_single else touching_pairs(motion, setting, mobility, zero)
+    pairs = None if is_single else touching_pairs(motion, setting, mobility, zero, near)
     return Touches(planes=touching_planes(motion, setting, mobility, zero), pairs=pairs)
 
 
@@ -58,7 +59,9 @@ def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded
     )
 
 
-def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
+def touching_pairs(
+    motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector, near: NearPairs | None
+) -> Touch:
     """Return potential contacts of bodies with each other, (rounds, slots, pairs per round, ...).
 
     Args:
@@ -66,13 +69,13 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded:
         setting: bodies and planes.
         mobility: of the bodies.
         loaded: as for `touching_planes`.
+        near: pairs that may touch; None for all.
     """
     bodies = setting.bodies
-    sides = rounds(len(bodies.kinds))
-    points = each(lambda values: _split(values, *sides[0].shape), computed_once(contacts(bodies, motion)))
-    first, second = of_pairs(
-        (motion.position, mobility, bodies.friction, bodies.restitution, loaded), len(bodies.kinds)
-    )
+    points = computed_once(contacts(bodies, motion, near))
+    first, second = of_pairs((motion.position, mobility, bodies.friction, bodies.restitution, loaded), near)
+    groups, _, pairs, *_ = first[0].x.shape
+    points = each(lambda values: _split(values, groups, pairs), points)
     arms = points.position - first[0], points.position - second[0]
     return _touch(
         points,
@@ -92,23 +95,6 @@ def apart(touch: Touch, pairs: jax.Array) -> Touch:
         pairs: the pairs to exclude, (rounds, pairs per round, ...) bool.
     """
     return dataclasses.replace(touch, gap=jnp.where(pairs[:, None], FAR, touch.gap))
-
-
-def of_pairs[T](tree: T, count: int) -> tuple[T, T]:
-    """Return the values of both bodies of each pair, (rounds, 1, pairs per round, ...).
-
-    Args:
-        tree: any pytree of arrays (bodies, ...).
-        count: number of bodies.
-    """
-    leaves, structure = jax.tree.flatten(tree)
-    # One array, so that each side is one gather: a gather per component would take as long to compile as all together.
-    packed = computed_once(jnp.stack([made_even(values) for values in leaves]))
-    one, other = (
-        jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, side, axis=1, mode="clip")[:, :, None])))
-        for side in rounds(count)
-    )
-    return one, other
 
 
 def _touch(
