@@ -22,6 +22,7 @@ from simkit.rigid.contact.gauss_seidel import Sides, Touches, applied, relative,
 from simkit.rigid.contact.impact_law import RESTING_STEPS, strike_all
 from simkit.rigid.contact.law import Mobility, Push, Rest, Touch, Velocities, mobility_of, rest_of, resting
 from simkit.rigid.contact.rows import apart, of_pairs, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.timing.resting import ROUNDINGS
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
@@ -203,9 +204,12 @@ class Impulses:
         """Return the number of points that touch, the largest overlap, the largest one so far, and the residual."""
         touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
+        # A body placed on another touches it up to rounding.
+        extent = jnp.max(norm(motion.position) + _thickness(setting.bodies), axis=0)
+        margin = ROUNDINGS * jnp.finfo(extent.dtype).eps * extent
         for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
             if touch is not None:
-                count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
+                count += jnp.sum(((push.along > 0) | (touch.gap <= margin)).astype(jnp.int32), axis=(0, 1, 2))
                 deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
         return {
             "contacts": count,
