@@ -12,7 +12,6 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from simkit.core.formulation import computed_once
 from simkit.core.settings.tables import Table
 
 type Unary = Callable[[jax.Array], jax.Array]
@@ -269,7 +268,7 @@ def lowest_point(f: jax.Array, lines: Sequence[np.ndarray]) -> tuple[jax.Array, 
         first = jnp.clip(k - 1, 0, len(line) - 3)
         others = (*lowest[:axis], slice(None), *lowest[axis + 1 :])
         # Without the barrier, XLA (JAX 0.12.0) fuses the slices of two coordinates, and fails to compile them.
-        a, b, c = computed_once(jax.lax.dynamic_slice(f[others], (first,), (3,)))
+        a, b, c = jax.lax.optimization_barrier(jax.lax.dynamic_slice(f[others], (first,), (3,)))
         points = jnp.asarray(line, f.dtype)
         left, middle, right = jax.lax.dynamic_slice(points, (first,), (3,))
         below, above = (b - a) / (middle - left), (c - b) / (right - middle)
