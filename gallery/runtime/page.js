@@ -4,8 +4,8 @@
 
 /** Return the bytes of a block of the page or of the shared script, which is gzip in base64. */
 async function bytesOf(id) {
-  const text = document.getElementById(id)?.textContent ?? window.SIMKIT_RUNTIME?.[id];
-  if (!text) throw new Error("the runtime beside this page is missing");
+  const text = document.getElementById(id)?.textContent ?? window.SIMKIT_BLOCKS?.[id];
+  if (!text) throw new Error("a script beside this page is missing");
   const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -259,6 +259,25 @@ class Plot {
   }
 }
 
+/** Draw on a canvas of a size in pixels of the page, as finely as the screen is. */
+function paint(canvas, width, height, draw) {
+  const fine = Math.min(window.devicePixelRatio || 1, 2);
+  const [across, up] = [Math.round(width * fine), Math.round(height * fine)];
+  if (canvas.width !== across || canvas.height !== up) Object.assign(canvas, { width: across, height: up });
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(fine, 0, 0, fine, 0, 0);
+  context.clearRect(0, 0, width, height);
+  draw(context, height);
+}
+
+/** Draw the color bar of a picture at its right side, if it has a scale. */
+function drawLegend(context, scale, label, width, height) {
+  if (!scale) return;
+  const high = Math.min(height - 40, 340);
+  drawColorBar(context, scale, label, { left: width - 92, top: (height - high) / 2, width: 13, height: high });
+}
+
 /** Draw a color bar in a rectangle, with its numbers to the right and its label beside them. */
 function drawColorBar(context, scale, label, { left, top, width, height }) {
   const count = scale.levels ? scale.levels.length : 64;
@@ -497,271 +516,12 @@ class FieldView {
   }
 }
 
-// View of particles: disks of true size in the plane with their periodic images, or shaded spheres in space.
-
-/** Return the edge lengths of a periodic box, or null in free space. */
-function boxOf(frame) {
-  const box = frame.arrays.box;
-  return box && Array.from(box.data).every((length) => Number.isFinite(length) && length > 0) ? box.data : null;
-}
-
-function modulo(value, length) {
-  return value - length * Math.floor(value / length);
-}
-
-class DiskView {
-  constructor(drawing) {
-    this.drawing = drawing;
-    this.scale = new ColorScale(drawing.scale);
-  }
-
-  rectangle(width) {
-    const [xLow, xHigh, yLow, yHigh] = this.drawing.window;
-    const room = Math.max(width - 24 - 110, 60);
-    const shape = (yHigh - yLow) / (xHigh - xLow);
-    const height = Math.min(room * shape, 600);
-    const own = height / shape;
-    return { left: 24 + (room - own) / 2, top: 16, width: own, height };
-  }
-
-  height(width) {
-    return Math.max(this.rectangle(width).height + 32, 190);
-  }
-
-  draw(context, width, height, frame) {
-    const { drawing, scale } = this;
-    const plot = new Plot(this.rectangle(width), drawing.window);
-    const { data: position } = frame.arrays.position;
-    const { data: diameter } = frame.arrays.diameter;
-    const { data: values } = frame.arrays[drawing.quantity];
-    const box = boxOf(frame);
-    context.save();
-    context.beginPath();
-    if (box) {
-      context.rect(plot.x(0), plot.y(box[1]), plot.scale * box[0], plot.scale * box[1]);
-      context.clip();
-    }
-    context.lineWidth = 0.7;
-    context.strokeStyle = INK;
-    for (let k = 0; k < diameter.length; k += 1) {
-      const radius = diameter[k] / 2;
-      const [x, y] = [position[2 * k], position[2 * k + 1]];
-      if (!Number.isFinite(x + y) || !(radius > 0)) continue;
-      context.fillStyle = css(scale.color(values[k]));
-      for (const [a, b] of box ? this.images(modulo(x, box[0]), modulo(y, box[1]), radius, box) : [[x, y]]) {
-        context.beginPath();
-        context.arc(plot.x(a), plot.y(b), Math.max(radius * plot.scale - 0.35, 0.5), 0, 2 * Math.PI);
-        context.fill();
-        context.stroke();
-      }
-    }
-    context.restore();
-    if (box) {
-      context.strokeStyle = INK;
-      context.lineWidth = 1.2;
-      context.strokeRect(plot.x(0), plot.y(box[1]), plot.scale * box[0], plot.scale * box[1]);
-    }
-    const high = Math.min(plot.height, 340);
-    const bar = { left: plot.left + plot.width + 22, top: plot.top + (plot.height - high) / 2, width: 14, height: high };
-    drawColorBar(context, scale, drawing.label, bar);
-  }
-
-  /** Return the centers of a disk and of its images that reach into the box. */
-  images(x, y, radius, box) {
-    const found = [];
-    for (const a of [x, x - box[0], x + box[0]])
-      for (const b of [y, y - box[1], y + box[1]]) {
-        const across = Math.max(0, -a, a - box[0]);
-        const up = Math.max(0, -b, b - box[1]);
-        if (Math.hypot(across, up) < radius || (a === x && b === y)) found.push([a, b]);
-      }
-    return found;
-  }
-}
-
-class SphereView {
-  constructor(drawing) {
-    this.drawing = drawing;
-    this.scale = new ColorScale(drawing.scale);
-    this.orbit = new Orbit(drawing.azimuth, drawing.elevation);
-  }
-
-  height(width) {
-    return Math.min(0.7 * width, 560);
-  }
-
-  draw(context, width, height, frame) {
-    const { drawing, scale } = this;
-    const camera = this.orbit.camera(drawing, width - 110, height);
-    const { data: position } = frame.arrays.position;
-    const { data: diameter } = frame.arrays.diameter;
-    const { data: values } = frame.arrays[drawing.quantity];
-    const box = boxOf(frame);
-    const spheres = [];
-    for (let k = 0; k < diameter.length; k += 1) {
-      let point = [position[3 * k], position[3 * k + 1], position[3 * k + 2]];
-      if (!point.every(Number.isFinite) || !(diameter[k] > 0)) continue;
-      // A particle on a side of the box is wrapped to the lower side, despite round-off.
-      if (box) point = point.map((value, axis) => modulo(value + 0.004 * box[axis], box[axis]) - 0.004 * box[axis]);
-      spheres.push({ point: camera.project(point), radius: (drawing.size * diameter[k]) / 2, value: values[k] });
-    }
-    spheres.sort((a, b) => b.point.depth - a.point.depth);
-    const near = spheres.length ? spheres[spheres.length - 1].point.depth : 0;
-    const far = spheres.length ? spheres[0].point.depth : 1;
-    const edges = box ? boxEdges(box) : [];
-    const lines = edges.map((ends) => ends.map((end) => camera.project(end)));
-    this.drawEdges(context, lines.filter((line) => (line[0].depth + line[1].depth) / 2 >= (near + far) / 2));
-    for (const { point, radius, value } of spheres) {
-      const haze = 0.35 * ((point.depth - near) / Math.max(far - near, 1e-9));
-      drawSphere(context, point.x, point.y, radius * point.scale, scale.color(value), haze);
-    }
-    this.drawEdges(context, lines.filter((line) => (line[0].depth + line[1].depth) / 2 < (near + far) / 2));
-    const high = Math.min(height - 60, 340);
-    drawColorBar(context, scale, drawing.label, { left: width - 96, top: (height - high) / 2, width: 14, height: high });
-  }
-
-  drawEdges(context, lines) {
-    context.strokeStyle = INK;
-    context.globalAlpha = 0.55;
-    context.lineWidth = 1;
-    context.beginPath();
-    for (const [a, b] of lines) {
-      context.moveTo(a.x, a.y);
-      context.lineTo(b.x, b.y);
-    }
-    context.stroke();
-    context.globalAlpha = 1;
-  }
-}
-
-/** Return the twelve edges of a box from the origin, two points each. */
-function boxEdges(box) {
-  const corner = (number) => [0, 1, 2].map((axis) => ((number >> axis) & 1) * box[axis]);
-  const found = [];
-  for (let a = 0; a < 8; a += 1)
-    for (const bit of [1, 2, 4]) if (!(a & bit)) found.push([corner(a), corner(a | bit)]);
-  return found;
-}
-
-// A camera in perspective that holds a box of space, turned by dragging.
-
-// A narrow view, as through a lens of 70 mm, and the part of the picture that is filled.
-const HALF_HEIGHT = Math.tan((13 * Math.PI) / 180);
-const FILLED = 0.93;
-
-function dot(a, b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-function cross(a, b) {
-  return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-}
+// Bodies, points and rods in the arrays of a frame.
 
 /** Return a + factor b. */
 function plus(a, b, factor = 1) {
-  return [a[0] + factor * b[0], a[1] + factor * b[1], a[2] + factor * b[2]];
+  return a.map((part, axis) => part + factor * b[axis]);
 }
-
-function normalized(a) {
-  const length = Math.hypot(...a) || 1;
-  return [a[0] / length, a[1] / length, a[2] / length];
-}
-
-class Camera {
-  /** Look at the points, from azimuth and elevation in degrees, from where all of them are in the picture. */
-  constructor(points, azimuth, elevation, width, height) {
-    const [a, e] = [azimuth, elevation].map((angle) => (angle * Math.PI) / 180);
-    this.right = [-Math.sin(a), Math.cos(a), 0];
-    this.forward = [-Math.cos(a) * Math.cos(e), -Math.sin(a) * Math.cos(e), -Math.sin(e)];
-    this.up = cross(this.right, this.forward);
-    Object.assign(this, { width, height, focal: height / 2 / HALF_HEIGHT });
-    const middle = [0, 1, 2].map((axis) => points.reduce((sum, point) => sum + point[axis], 0) / points.length);
-    let farthest = Infinity;
-    const place = [];
-    for (const [axis, slope] of [
-      [this.right, (HALF_HEIGHT * width) / height],
-      [this.up, HALF_HEIGHT],
-    ]) {
-      // Each side of the picture is a plane through the eye that all points lie inside of.
-      const angle = Math.atan(FILLED * slope);
-      let [low, high] = [Infinity, Infinity];
-      for (const point of points) {
-        const offset = plus(point, middle, -1);
-        const [across, depth] = [dot(offset, axis), dot(offset, this.forward)];
-        low = Math.min(low, across * Math.cos(angle) + depth * Math.sin(angle));
-        high = Math.min(high, -across * Math.cos(angle) + depth * Math.sin(angle));
-      }
-      place.push((low - high) / (2 * Math.cos(angle)));
-      farthest = Math.min(farthest, (low + high) / (2 * Math.sin(angle)));
-    }
-    this.eye = plus(plus(plus(middle, this.right, place[0]), this.up, place[1]), this.forward, farthest);
-  }
-
-  /** Return where a point is in the picture, its depth, and the pixels per unit of length there. */
-  project(point) {
-    const offset = plus(point, this.eye, -1);
-    const depth = Math.max(dot(offset, this.forward), 1e-9);
-    const scale = this.focal / depth;
-    return {
-      x: this.width / 2 + scale * dot(offset, this.right),
-      y: this.height / 2 - scale * dot(offset, this.up),
-      depth,
-      scale,
-    };
-  }
-}
-
-/** The direction of a camera, which the pointer changes. */
-class Orbit {
-  constructor(azimuth, elevation) {
-    Object.assign(this, { azimuth, elevation });
-  }
-
-  turn(across, up) {
-    this.azimuth -= 0.4 * across;
-    this.elevation = Math.min(89, Math.max(1, this.elevation + 0.4 * up));
-  }
-
-  camera({ low, high }, width, height) {
-    const corner = (number) => [0, 1, 2].map((axis) => ((number >> axis) & 1 ? high[axis] : low[axis]));
-    const points = Array.from({ length: 8 }, (_, number) => corner(number));
-    return new Camera(points, this.azimuth, this.elevation, width, height);
-  }
-}
-
-const SPHERES = new Map();
-
-/** Return a picture of a shaded sphere of a color. */
-function spherePicture(color) {
-  const name = color.join();
-  if (!SPHERES.has(name)) {
-    const size = 96;
-    const picture = Object.assign(document.createElement("canvas"), { width: size, height: size });
-    const context = picture.getContext("2d");
-    const light = context.createRadialGradient(0.36 * size, 0.3 * size, 0.02 * size, 0.46 * size, 0.44 * size, 0.56 * size);
-    light.addColorStop(0, css(color, 0.62));
-    light.addColorStop(0.35, css(color, 0.12));
-    light.addColorStop(0.75, css(color, 0, 0.82));
-    light.addColorStop(1, css(color, 0, 0.5));
-    context.fillStyle = light;
-    context.beginPath();
-    context.arc(size / 2, size / 2, size / 2 - 0.5, 0, 2 * Math.PI);
-    context.fill();
-    if (SPHERES.size > 600) SPHERES.clear();
-    SPHERES.set(name, picture);
-  }
-  return SPHERES.get(name);
-}
-
-/** Draw a shaded sphere, paler by a share. */
-function drawSphere(context, x, y, radius, color, haze = 0) {
-  const mixed = color.map((part) => Math.round((part + haze * (225 - part)) / 6) * 6);
-  context.drawImage(spherePicture(mixed), x - radius, y - radius, 2 * radius, 2 * radius);
-}
-
-// Balls, capsules, boxes, disks and rods as a camera sees them, and the shadows they cast on the floor.
-
-const ROUND = Array.from({ length: 28 }, (_, k) => (2 * Math.PI * k) / 28);
 
 /** Return the three axes of a body, turned by a quaternion (w first) of any length. */
 function axesOf([w, x, y, z]) {
@@ -772,210 +532,6 @@ function axesOf([w, x, y, z]) {
     [s * (x * z + w * y), s * (y * z - w * x), 1 - s * (x * x + y * y)],
   ];
 }
-
-/** Return the points of a convex outline around points {x, y}. */
-function hull(points) {
-  const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
-  const chain = (line) => {
-    const found = [];
-    for (const point of line) {
-      while (found.length > 1) {
-        const [a, b] = found.slice(-2);
-        if ((b.x - a.x) * (point.y - a.y) - (b.y - a.y) * (point.x - a.x) > 0) break;
-        found.pop();
-      }
-      found.push(point);
-    }
-    return found.slice(0, -1);
-  };
-  return [...chain(sorted), ...chain(sorted.reverse())];
-}
-
-function tracePath(context, points) {
-  points.forEach((point, place) => (place ? context.lineTo(point.x, point.y) : context.moveTo(point.x, point.y)));
-  context.closePath();
-}
-
-function fillPath(context, points, style) {
-  context.beginPath();
-  tracePath(context, points);
-  context.fillStyle = style;
-  context.fill();
-}
-
-/** Return points on a circle about a center, in the plane of two vectors. */
-function circle(center, first, second, radius) {
-  return ROUND.map((angle) =>
-    plus(plus(center, first, radius * Math.cos(angle)), second, radius * Math.sin(angle)),
-  );
-}
-
-/** Return two unit vectors across a direction. */
-function acrossOf(direction) {
-  const first = normalized(cross(direction, Math.abs(direction[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0]));
-  return [first, cross(direction, first)];
-}
-
-/** A body: its kind, center, axes, half lengths and radius in m, and its color. */
-class Solid {
-  constructor(center, quaternion, half, radius, color, { disk = false, twoFaced = false, plain = false } = {}) {
-    Object.assign(this, { center, radius, color, twoFaced, plain, half: [...half] });
-    this.axes = quaternion ? axesOf(quaternion) : [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
-    if (disk) {
-      this.kind = "disk";
-      this.half[1] = this.half[0];
-    } else if (!half.some((length) => length > 0)) this.kind = "ball";
-    else if (radius > 0 && !(half[0] > 0) && !(half[1] > 0)) this.kind = "capsule";
-    else {
-      this.kind = "box";
-      this.half = this.half.map((length) => length + radius);
-    }
-  }
-
-  /** Return a point given along the body's own axes. */
-  at(x, y, z) {
-    return plus(plus(plus(this.center, this.axes[0], x), this.axes[1], y), this.axes[2], z);
-  }
-
-  ends() {
-    return [this.at(0, 0, -this.half[2]), this.at(0, 0, this.half[2])];
-  }
-
-  /** Return points whose hull is the body, as seen along a direction. */
-  outline(direction) {
-    if (this.kind === "box") return Array.from({ length: 8 }, (_, k) => this.corner(k));
-    if (this.kind === "disk")
-      return [-1, 1].flatMap((sign) =>
-        circle(this.at(0, 0, sign * this.half[2]), this.axes[0], this.axes[1], this.half[0]),
-      );
-    const across = acrossOf(direction);
-    const centers = this.kind === "ball" ? [this.center] : this.ends();
-    return centers.flatMap((center) => circle(center, ...across, this.radius));
-  }
-
-  corner(number) {
-    const [x, y, z] = this.half.map((length, axis) => ((number >> axis) & 1 ? length : -length));
-    return this.at(x, y, z);
-  }
-
-  draw(context, camera, light) {
-    if (this.kind === "ball") this.drawBall(context, camera);
-    else if (this.kind === "capsule") this.drawCapsule(context, camera, light);
-    else if (this.kind === "disk") this.drawDisk(context, camera, light);
-    else this.drawBox(context, camera, light);
-  }
-
-  drawBall(context, camera) {
-    const seen = camera.project(this.center);
-    drawSphere(context, seen.x, seen.y, this.radius * seen.scale, this.color);
-    if (this.plain) return;
-    // A stripe about its own axis z and dots on it show how it turns.
-    const toward = normalized(plus(camera.eye, this.center, -1));
-    const light = this.color[0] + this.color[1] + this.color[2] > 560;
-    context.strokeStyle = light ? "rgba(29,39,51,0.55)" : "rgba(255,255,255,0.75)";
-    context.lineCap = "butt";
-    context.lineWidth = Math.max(0.24 * this.radius * seen.scale, 0.8);
-    context.beginPath();
-    let isOpen = false;
-    for (const angle of [...ROUND, 0]) {
-      const normal = plus(plus([0, 0, 0], this.axes[0], Math.cos(angle)), this.axes[1], Math.sin(angle));
-      const isSeen = dot(normal, toward) > 0.12;
-      const point = camera.project(plus(this.center, normal, this.radius));
-      if (isSeen && isOpen) context.lineTo(point.x, point.y);
-      else if (isSeen) context.moveTo(point.x, point.y);
-      isOpen = isSeen;
-    }
-    context.stroke();
-    for (const sign of [-1, 1]) {
-      const normal = plus(plus([0, 0, 0], this.axes[0], sign * Math.SQRT1_2), this.axes[1], -sign * Math.SQRT1_2);
-      if (dot(normal, toward) < 0.12) continue;
-      const point = camera.project(plus(this.center, normal, this.radius));
-      context.beginPath();
-      context.arc(point.x, point.y, Math.max(0.17 * this.radius * seen.scale, 0.7), 0, 2 * Math.PI);
-      context.fillStyle = "rgba(20,28,38,0.75)";
-      context.fill();
-    }
-  }
-
-  drawCapsule(context, camera) {
-    const [a, b] = this.ends().map((end) => camera.project(end));
-    const reach = this.radius * Math.max(a.scale, b.scale);
-    const outline = hull(this.outline(camera.forward).map((point) => camera.project(point)));
-    const across = { x: a.y - b.y, y: b.x - a.x };
-    const length = Math.hypot(across.x, across.y) || 1;
-    // The lamp is at the upper left.
-    const sign = (across.x + across.y > 0 ? -1 : 1) / length;
-    const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
-    const [dx, dy] = [across.x * sign * reach, across.y * sign * reach];
-    const shading = context.createLinearGradient(x + dx, y + dy, x - dx, y - dy);
-    shading.addColorStop(0, css(this.color, 0.1, 0.95));
-    shading.addColorStop(0.3, css(this.color, 0.5));
-    shading.addColorStop(0.6, css(this.color, 0, 0.9));
-    shading.addColorStop(1, css(this.color, 0, 0.55));
-    fillPath(context, outline, shading);
-    if (this.plain) return;
-    const side = dot(this.axes[0], plus(camera.eye, this.center, -1)) > 0;
-    if (!side) return;
-    const [from, to] = [-1, 1].map((end) => camera.project(this.at(this.radius, 0, end * this.half[2])));
-    context.strokeStyle = "rgba(255,255,255,0.6)";
-    context.lineWidth = Math.max(0.2 * reach, 0.8);
-    context.lineCap = "round";
-    context.beginPath();
-    context.moveTo(from.x, from.y);
-    context.lineTo(to.x, to.y);
-    context.stroke();
-  }
-
-  drawDisk(context, camera, light) {
-    const faces = [-1, 1].map((sign) => circle(this.at(0, 0, sign * this.half[2]), this.axes[0], this.axes[1], this.half[0]));
-    const seen = faces.map((face) => face.map((point) => camera.project(point)));
-    fillPath(context, hull(seen.flat()), css(this.color, 0, 0.6));
-    const sign = dot(this.axes[2], plus(camera.eye, this.center, -1)) > 0 ? 1 : -1;
-    const face = seen[(sign + 1) / 2];
-    const shade = 0.7 + 0.3 * Math.max(0, sign * dot(this.axes[2], light));
-    fillPath(context, face, css(this.color, 0, shade));
-    const middle = camera.project(this.at(0, 0, sign * this.half[2]));
-    const quarter = ROUND.length / 4;
-    for (const first of [0, 2 * quarter])
-      fillPath(
-        context,
-        [middle, ...Array.from({ length: quarter + 1 }, (_, k) => face[(first + k) % ROUND.length])],
-        css(this.color, 0.45, shade),
-      );
-  }
-
-  drawBox(context, camera, light) {
-    context.lineJoin = "round";
-    for (let axis = 0; axis < 3; axis += 1)
-      for (const sign of [-1, 1]) {
-        const normal = this.axes[axis].map((part) => sign * part);
-        const middle = plus(this.center, normal, this.half[axis]);
-        if (dot(normal, plus(camera.eye, middle, -1)) <= 0) continue;
-        const [first, second] = [(axis + 1) % 3, (axis + 2) % 3];
-        const points = [[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([a, b]) =>
-          camera.project(
-            plus(plus(middle, this.axes[first], a * this.half[first]), this.axes[second], b * this.half[second]),
-          ),
-        );
-        const shade = 0.62 + 0.42 * Math.max(0, dot(normal, light));
-        const pale = this.twoFaced && axis === 2 && sign > 0 ? 0.5 : 0;
-        fillPath(context, points, css(this.color, pale, shade));
-        context.strokeStyle = css(this.color, 0, 0.45);
-        context.lineWidth = 1;
-        context.stroke();
-      }
-  }
-}
-
-/** Add the outline of a body's shadow on the floor z = 0 to the path, thrown by a lamp far away. */
-function traceShadow(context, camera, body, light) {
-  const ground = body
-    .outline(light)
-    .map((point) => camera.project(plus(point, light, -Math.max(point[2], 0) / light[2])));
-  tracePath(context, hull(ground));
-}
-
-// Bodies, points and rods in the arrays of a frame.
 
 /** Return the solids, rods and marks of a frame, for any camera. */
 function readBodies(frame, drawing, scale) {
@@ -1026,144 +582,688 @@ function linksOf(frame) {
   return found;
 }
 
-// View of rigid bodies in perspective: shaded solids on a floor that catches their shadows, and their paths.
+// The stage: three.js from the page, a camera that orbits, a lamp with shadows, and colors of a light or a dark page.
 
-const SHADOW = "rgba(52,64,88,0.26)";
+let THREE, OrbitControls;
 
-class BodyView {
-  constructor(drawing) {
-    this.drawing = drawing;
-    this.scale = drawing.scale ? new ColorScale(drawing.scale) : null;
-    this.orbit = new Orbit(drawing.azimuth, drawing.elevation);
-    this.size = Math.hypot(...drawing.high.map((high, axis) => high - drawing.low[axis])) || 1;
-    this.middle = drawing.high.map((high, axis) => (high + drawing.low[axis]) / 2);
-    // A lamp at the upper left, wherever the camera is.
-    const [aside, height] = [((drawing.azimuth - 40) * Math.PI) / 180, (52 * Math.PI) / 180];
-    this.light = [Math.cos(aside) * Math.cos(height), Math.sin(aside) * Math.cos(height), Math.sin(height)];
+/** Start three.js from the blocks of the page; nothing is loaded from elsewhere. */
+async function startThree() {
+  const read = async (name) => new TextDecoder().decode(await bytesOf(`three-${name}`));
+  const [core, module, controls] = await Promise.all(["core", "module", "OrbitControls"].map(read));
+  const address = (code) => URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  const coreAt = address(core);
+  const moduleAt = address(module.replaceAll("./three.core.js", coreAt));
+  const controlsAt = address(controls.replace("from 'three'", `from '${moduleAt}'`));
+  THREE = await import(moduleAt);
+  ({ OrbitControls } = await import(controlsAt));
+  for (const used of [coreAt, moduleAt, controlsAt]) URL.revokeObjectURL(used);
+}
+
+const THEMES = {
+  light: { paper: "#eef2f6", ink: "#1d2733", muted: "#5d6875", faint: "#d5dae0", tiles: ["#f2f5f8", "#e2e8ee"] },
+  dark: { paper: "#171c23", ink: "#e6e9ee", muted: "#a3adb9", faint: "#38424e", tiles: ["#2b333d", "#232a33"] },
+};
+// A narrow view, as through a lens of 70 mm, and the part of the picture that is filled.
+const HALF_ANGLE = 13;
+const FILLED = 0.93;
+
+/** Return the box of a scene and the direction from which it is seen first; a plane is seen along y. */
+function boxOfScene({ kind, window: ends, low, high, azimuth, elevation }) {
+  if (kind === "field") return [[ends[0], 0, ends[2]], [ends[1], 0, ends[3]], -90, 0];
+  if (kind === "disks") return [[low[0], 0, low[1]], [high[0], 0, high[1]], -90, 0];
+  return [low, high, azimuth ?? -58, elevation ?? 24];
+}
+
+/** Return the corners of a box. */
+function cornersOf(low, high) {
+  return Array.from({ length: 8 }, (_, k) => [0, 1, 2].map((axis) => ((k >> axis) & 1 ? high[axis] : low[axis])));
+}
+
+class Stage {
+  /** Draw on a canvas a world whose box becomes one of unit diagonal around the origin, z up; a surface turns it. */
+  constructor(canvas, [low, high, azimuth, elevation], surface = canvas) {
+    Object.assign(this, { canvas, azimuth, elevation, margins: [0, 0, 0, 0], theme: THEMES.light });
+    this.size = Math.hypot(...high.map((end, axis) => end - low[axis])) || 1;
+    this.middle = high.map((end, axis) => (end + low[axis]) / 2);
+    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, alpha: true });
+    this.renderer.shadowMap.enabled = true;
+    this.renderer.shadowMap.type = THREE.PCFShadowMap;
+    this.scene = new THREE.Scene();
+    this.world = new THREE.Group();
+    this.world.scale.setScalar(1 / this.size);
+    this.world.position.set(...this.middle.map((place) => -place / this.size));
+    this.scene.add(this.world);
+    this.corners = cornersOf(low, high).map((corner) => new THREE.Vector3(...corner).applyMatrix4(this.matrix()));
+    this.camera = new THREE.PerspectiveCamera(2 * HALF_ANGLE, 1, 0.01, 60);
+    this.camera.up.set(0, 0, 1);
+    this.controls = new OrbitControls(this.camera, surface);
+    Object.assign(this.controls, { enableDamping: false, zoomToCursor: true, minDistance: 0.05, maxDistance: 25 });
+    this.controls.addEventListener("start", () => { this.isTurned = true; });
+    // The first direction is that of a picture which is drawn anyway.
+    this.controls.addEventListener("change", () => this.isTurned && this.changed?.());
+    this.light();
   }
 
-  height(width) {
-    return Math.min(Math.max(0.6 * width, 260), 560);
+  matrix() {
+    this.world.updateMatrix();
+    return this.world.matrix;
   }
 
-  draw(context, width, height, frame, trail) {
-    const { drawing } = this;
-    const camera = this.orbit.camera(drawing, width - (this.scale ? 110 : 0), height);
-    this.camera = camera;
-    const bodies = readBodies(frame, drawing, this.scale).filter(
-      (body) => body.isPresent && Math.hypot(...body.half) + body.radius > 0,
+  /** Light the world from the upper left of the first camera, with a faint light against it. */
+  light() {
+    const lamp = new THREE.DirectionalLight("#fff8ee", 2.5);
+    const [aside, height] = [((this.azimuth - 40) * Math.PI) / 180, (54 * Math.PI) / 180];
+    const along = [Math.cos(aside) * Math.cos(height), Math.sin(aside) * Math.cos(height), Math.sin(height)];
+    lamp.position.set(...along.map((part) => 2 * part));
+    lamp.castShadow = true;
+    lamp.shadow.mapSize.set(2048, 2048);
+    Object.assign(lamp.shadow.camera, { left: -0.8, right: 0.8, bottom: -0.8, top: 0.8, near: 0.5, far: 4 });
+    Object.assign(lamp.shadow, { radius: 5, normalBias: 0.002, bias: -0.0006 });
+    const sky = new THREE.HemisphereLight("#f4f8ff", "#c4beb6", 1.55);
+    sky.position.set(0, 0, 1);
+    const back = new THREE.DirectionalLight("#dfe9ff", 0.45);
+    back.position.set(-along[0], -along[1], 0.5);
+    this.scene.add(lamp, sky, back);
+  }
+
+  /** Set the size in pixels of the page, and the pixels that the world leaves free: above, right, below and left. */
+  resize(width, height, margins) {
+    Object.assign(this, { width, height, margins });
+    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+    this.renderer.setSize(width, height, false);
+    const [above, right, below, left] = margins;
+    this.camera.aspect = width / height;
+    this.camera.setViewOffset(width, height, (right - left) / 2, (below - above) / 2, width, height);
+    this.camera.updateProjectionMatrix();
+    if (!this.isTurned) this.fit();
+  }
+
+  /** Look at the world from the first direction, near enough to fill the picture. */
+  fit() {
+    const [a, e] = [this.azimuth, this.elevation].map((angle) => (angle * Math.PI) / 180);
+    const back = new THREE.Vector3(Math.cos(a) * Math.cos(e), Math.sin(a) * Math.cos(e), Math.sin(e));
+    const right = new THREE.Vector3(-Math.sin(a), Math.cos(a), 0);
+    const up = new THREE.Vector3().crossVectors(back, right);
+    const [above, beside, below, left] = this.margins;
+    const slope = Math.tan((HALF_ANGLE * Math.PI) / 180) * FILLED;
+    const slopes = [slope * ((this.width - left - beside) / this.height), slope * ((this.height - above - below) / this.height)];
+    const distances = this.corners.flatMap((corner) =>
+      [right, up].map((axis, k) => Math.abs(corner.dot(axis)) / Math.max(slopes[k], 0.01) + corner.dot(back)),
     );
-    const solids = bodies.map(
-      (body) =>
-        new Solid(body.center, body.turn, body.half, body.radius, body.color, {
-          disk: body.disk,
-          twoFaced: drawing.two_faced,
-        }),
-    );
-    const target = pointsOf(frame, "target");
-    for (const plane of this.planes(frame)) this.drawPlane(context, camera, plane);
-    this.drawTargets(context, camera, target);
-    if (drawing.floor) {
-      context.beginPath();
-      for (const body of solids) traceShadow(context, camera, body, this.light);
-      context.fillStyle = SHADOW;
-      context.fill("nonzero");
-    }
-    this.drawPaths(context, camera, trail);
-    const thin = 0.0032 * this.size;
-    const parts = [...solids];
-    for (const link of linksOf(frame)) parts.push(this.rod(link, thin));
-    const thinnest = Math.min(...solids.map((body) => body.radius || Infinity));
-    const pin = Math.max(2.6 * thin, Number.isFinite(thinnest) ? 1.35 * thinnest : 0);
-    for (const place of pointsOf(frame, "pivots"))
-      parts.push(new Solid(place, null, [0, 0, 0], pin, rgb("#39434f"), { plain: true }));
-    for (const part of parts) part.depth = camera.project(part.center).depth;
-    parts.sort((a, b) => b.depth - a.depth);
-    for (const part of parts) part.draw(context, camera, this.light);
-    if (this.scale) {
-      const high = Math.min(height - 60, 340);
-      const bar = { left: width - 96, top: (height - high) / 2, width: 14, height: high };
-      drawColorBar(context, this.scale, drawing.label, bar);
-    }
+    this.controls.target.set(0, 0, 0);
+    this.camera.position.copy(back).multiplyScalar(Math.min(Math.max(...distances, 0.1), 24));
+    this.controls.update();
+    this.isTurned = false;
   }
 
-  rod([from, to], radius) {
-    const axis = normalized(plus(to, from, -1));
-    const middle = plus(from, to).map((part) => part / 2);
-    const half = Math.hypot(...plus(to, from, -1)) / 2;
-    const rod = new Solid(middle, null, [0, 0, half], radius, rgb(WALL), { plain: true });
-    rod.axes = [...acrossOf(axis), axis];
-    return rod;
+  /** Return where a point of the world is in the picture, in pixels. */
+  project(point) {
+    const seen = new THREE.Vector3(...point).applyMatrix4(this.matrix()).project(this.camera);
+    return { x: ((seen.x + 1) / 2) * this.width, y: ((1 - seen.y) / 2) * this.height };
   }
 
-  /** Return the planes [normal, offset] that the camera sees from in front. */
-  planes(frame) {
-    const given = frame.arrays.planes ? frame.arrays.planes.data : [];
-    const found = [];
-    let isLevel = false;
-    for (let k = 0; k + 3 < given.length; k += 4) {
-      const plane = [Array.from(given.slice(k, k + 3)), given[k + 3]];
-      if (!plane.flat().every(Number.isFinite)) continue;
-      if (plane[0][2] > 1 - 1e-6 && Math.abs(plane[1]) < 1e-6 * this.size) isLevel = true;
-      else found.push(plane);
-    }
-    if (this.drawing.floor || isLevel) found.push([[0, 0, 1], 0]);
-    return found.filter(([normal, offset]) => dot(normal, this.camera.eye) > offset);
+  /** Turn the camera around the middle by angles in degrees, or move it nearer by a factor. */
+  turn(across, up, nearer = 1) {
+    const offset = this.camera.position.clone().sub(this.controls.target);
+    const place = new THREE.Spherical().setFromVector3(new THREE.Vector3(offset.x, offset.z, -offset.y));
+    place.theta += (across * Math.PI) / 180;
+    place.phi = Math.min(Math.max(place.phi - (up * Math.PI) / 180, 0.02), Math.PI - 0.02);
+    place.radius = Math.min(Math.max(place.radius * nearer, 0.05), 25);
+    const turned = new THREE.Vector3().setFromSpherical(place);
+    this.camera.position.set(turned.x, -turned.z, turned.y).add(this.controls.target);
+    this.isTurned = true;
+    this.controls.update();
   }
 
-  /** Draw the squares of a plane, which fade away from the middle. */
-  drawPlane(context, camera, [normal, offset]) {
-    const { tile } = this.drawing;
-    const level = cross([0, 0, 1], normal);
-    const first = Math.hypot(...level) > 1e-9 ? normalized(level) : [1, 0, 0];
-    const second = cross(normal, first);
-    const reach = 0.85 * this.size;
-    const foot = plus(this.middle, normal, offset - dot(normal, this.middle));
-    const [u0, v0] = [dot(foot, first), dot(foot, second)];
-    const base = normal.map((part) => part * offset);
-    const at = (u, v) => plus(plus(base, first, u), second, v);
-    for (let i = Math.floor((u0 - reach) / tile); i * tile < u0 + reach; i += 1)
-      for (let j = Math.floor((v0 - reach) / tile); j * tile < v0 + reach; j += 1) {
-        const away = Math.hypot((i + 0.5) * tile - u0, (j + 0.5) * tile - v0) / reach;
-        const strength = Math.min(1, 2.2 * (1 - away));
-        if (strength <= 0) continue;
-        const corners = [[0, 0], [1, 0], [1, 1], [0, 1]].map(([a, b]) => at((i + a) * tile, (j + b) * tile));
-        if (corners.some((corner) => dot(plus(corner, camera.eye, -1), camera.forward) < 0.02 * this.size)) continue;
-        context.globalAlpha = strength;
-        fillPath(context, corners.map((corner) => camera.project(corner)), (i + j) % 2 ? "#d9dfe6" : "#e9edf1");
-      }
-    context.globalAlpha = 1;
-  }
-
-  drawTargets(context, camera, points) {
-    for (const point of points) {
-      const seen = camera.project(point);
-      const flat = this.drawing.floor && Math.abs(point[2]) < 0.025 * this.size;
-      context.strokeStyle = ACCENT;
-      context.fillStyle = ACCENT;
-      context.lineWidth = 2;
-      for (const share of [1, 0.45]) {
-        const radius = 0.04 * this.size * share;
-        const ring = flat
-          ? circle(point, [1, 0, 0], [0, 1, 0], radius).map((place) => camera.project(place))
-          : ROUND.map((a) => ({ x: seen.x + radius * seen.scale * Math.cos(a), y: seen.y + radius * seen.scale * Math.sin(a) }));
-        context.beginPath();
-        tracePath(context, ring);
-        if (share < 1) context.fill();
-        else context.stroke();
-      }
-    }
-  }
-
-  drawPaths(context, camera, trail) {
-    context.lineWidth = 1.8;
-    context.lineCap = "round";
-    // The path of a traced point fades little.
-    trail.draw(context, (point) => camera.project(point), trail.isTraced ? 0.65 : 0.3);
+  render() {
+    this.renderer.render(this.scene, this.camera);
   }
 }
 
-/** The paths of bodies or traced points over the last 1500 frames. */
+/** Round rods between pairs of points, as instances of one cylinder. */
+class Rods {
+  constructor(parent, material) {
+    Object.assign(this, { parent, material, capacity: 0 });
+    this.geometry = new THREE.CylinderGeometry(1, 1, 1, 10, 1).rotateX(Math.PI / 2);
+  }
+
+  /** Show rods [from, to, radius, color as three parts up to 255]. */
+  show(rods) {
+    if (rods.length > this.capacity) {
+      this.mesh?.removeFromParent();
+      this.capacity = Math.max(16, 2 * rods.length);
+      this.mesh = new THREE.InstancedMesh(this.geometry, this.material, this.capacity);
+      this.mesh.frustumCulled = false;
+      this.mesh.castShadow = !this.material.isMeshBasicMaterial;
+      this.parent.add(this.mesh);
+    }
+    if (!this.mesh) return;
+    const [matrix, turn, from, along, unit] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3(0, 0, 1)];
+    rods.forEach(([a, b, radius, color], k) => {
+      along.set(b[0] - a[0], b[1] - a[1], b[2] - a[2]);
+      const length = along.length();
+      turn.setFromUnitVectors(unit, length ? along.divideScalar(length) : unit);
+      from.set((a[0] + b[0]) / 2, (a[1] + b[1]) / 2, (a[2] + b[2]) / 2);
+      this.mesh.setMatrixAt(k, matrix.compose(from, turn, along.set(radius, radius, length || 1e-9)));
+      this.mesh.setColorAt(k, colorOf(color));
+    });
+    this.mesh.count = rods.length;
+    this.mesh.instanceMatrix.needsUpdate = true;
+    if (this.mesh.instanceColor) this.mesh.instanceColor.needsUpdate = true;
+  }
+}
+
+/** Return three's color of parts up to 255 on a screen. */
+function colorOf([red, green, blue]) {
+  return new THREE.Color().setRGB(red / 255, green / 255, blue / 255, THREE.SRGBColorSpace);
+}
+
+/** Return the edges of a cell with a corner and vectors as rows, as pairs of points in space. */
+function edgesOf(low, vectors) {
+  const count = vectors.length;
+  const corner = (number) =>
+    low.map((place, axis) => vectors.reduce((sum, vector, k) => sum + ((number >> k) & 1) * vector[axis], place));
+  const found = [];
+  for (let k = 0; k < 2 ** count; k += 1)
+    for (let bit = 0; bit < count; bit += 1) if (!((k >> bit) & 1)) found.push([corner(k), corner(k | (1 << bit))]);
+  return found;
+}
+
+// Rigid bodies of true shape with marks that show how they turn, the planes below them, rods, targets and paths.
+
+// Marks on a body at a point of its surface: pale where positive, dark where negative.
+const MARKS = {
+  ball: `vec3 n = normalize(vMark); float stripe = soft(0.13 - abs(n.z)), point = soft(abs(n.x - n.y) * 0.70711 - 0.98);
+    return (1.0 - point) * 0.5 * stripe - 0.75 * point;`,
+  capsule: `vec3 n = normalize(vec3(vMark.xy, vMark.z - clamp(vMark.z, -half_z, half_z)));
+    return n.x > 0.0 ? 0.5 * soft(0.13 - abs(n.y)) : 0.0;`,
+  disk: "return 0.45 * soft(min(abs(vMark.x), abs(vMark.y)) * sign(vMark.x * vMark.y));",
+  box: "return vMark.z > half_z * 0.999 ? two_faced * 0.5 : 0.0;",
+  plain: "return 0.0;",
+};
+
+/** Return a material whose color is changed by marks of a kind. */
+function markedMaterial(kind, half, twoFaced) {
+  const material = new THREE.MeshPhysicalMaterial({ roughness: 0.42, clearcoat: 0.25, clearcoatRoughness: 0.35 });
+  material.customProgramCacheKey = () => kind;
+  material.onBeforeCompile = (shader) => {
+    Object.assign(shader.uniforms, { half_z: { value: half }, two_faced: { value: twoFaced ? 1 : 0 } });
+    shader.vertexShader = shader.vertexShader
+      .replace("#include <common>", "#include <common>\nvarying vec3 vMark;")
+      .replace("#include <begin_vertex>", "#include <begin_vertex>\nvMark = position;");
+    shader.fragmentShader = shader.fragmentShader
+      .replace(
+        "#include <common>",
+        `#include <common>
+        varying vec3 vMark; uniform float half_z; uniform float two_faced;
+        float soft(float inside) { return clamp(0.5 + inside / max(fwidth(inside), 1e-6), 0.0, 1.0); }
+        float marked() { ${MARKS[kind]} }`,
+      )
+      .replace(
+        "#include <color_fragment>",
+        `#include <color_fragment>
+        float pale = marked();
+        diffuseColor.rgb = pale > 0.0 ? mix(diffuseColor.rgb, vec3(1.0), pale) : diffuseColor.rgb * (1.0 + pale);`,
+      );
+  };
+  return material;
+}
+
+/** Return the geometry of a box whose edges are rounded by a radius: parts of a sphere moved to its corners. */
+function roundedBox([x, y, z], radius) {
+  const geometry = new THREE.SphereGeometry(1, 32, 25, Math.PI / 32);
+  const { position, normal } = geometry.attributes;
+  for (let k = 0; k < position.count; k += 1) {
+    const place = [position.getX(k), position.getZ(k), position.getY(k)];
+    // Next to a plane of symmetry the surface is flat.
+    const flat = place.map((part) => (Math.abs(part) < 0.13 ? 0 : part));
+    const length = Math.hypot(...flat) || 1;
+    const [a, b, c] = flat.map((part) => part / length);
+    position.setXYZ(k, Math.sign(place[0]) * x + radius * a, -(Math.sign(place[1]) * y + radius * b), Math.sign(place[2]) * z + radius * c);
+    normal.setXYZ(k, a, -b, c);
+  }
+  return geometry;
+}
+
+/** Return kind and geometry of a body with its sizes in m. */
+function solidOf(half, radius, isDisk, isFine) {
+  const [across, along] = isFine ? [64, 40] : [28, 18];
+  if (isDisk) return ["disk", new THREE.CylinderGeometry(half[0], half[0], 2 * half[2], 72).rotateX(Math.PI / 2)];
+  if (!half.some((length) => length > 0)) return ["ball", new THREE.SphereGeometry(radius, across, along)];
+  if (radius > 0 && !(half[0] > 0) && !(half[1] > 0))
+    return ["capsule", new THREE.CapsuleGeometry(radius, 2 * half[2], along / 2, across).rotateX(Math.PI / 2)];
+  if (radius > 0) return ["box", roundedBox(half, radius)];
+  return ["box", new THREE.BoxGeometry(...half.map((length) => 2 * length))];
+}
+
+class BodyScene {
+  constructor(stage, drawing) {
+    Object.assign(this, { stage, drawing, groups: new Map(), planes: new Map() });
+    this.scale = drawing.scale ? new ColorScale(drawing.scale) : null;
+    const standard = (color) => new THREE.MeshStandardMaterial({ color, roughness: 0.5 });
+    this.links = new Rods(stage.world, standard("#ffffff"));
+    this.paths = new Rods(stage.world, new THREE.MeshBasicMaterial());
+    this.pins = this.balls("#39434f");
+    this.marks = this.balls(ACCENT);
+    this.rings = new THREE.Group();
+    stage.world.add(this.rings);
+  }
+
+  balls(color) {
+    const mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(1, 32, 20), new THREE.MeshStandardMaterial({ color }), 64);
+    Object.assign(mesh, { frustumCulled: false, castShadow: true });
+    this.stage.world.add(mesh);
+    return mesh;
+  }
+
+  place(mesh, points, radius) {
+    mesh.count = Math.min(points.length, 64);
+    points.slice(0, 64).forEach((point, k) => mesh.setMatrixAt(k, new THREE.Matrix4().makeScale(radius, radius, radius).setPosition(...point)));
+    mesh.instanceMatrix.needsUpdate = true;
+  }
+
+  /** Show a frame, with the paths up to it: lines of {center, color, isPresent} and their ages in runs. */
+  update(frame, trail = []) {
+    const { drawing, stage } = this;
+    const bodies = readBodies(frame, drawing, this.scale);
+    const shown = bodies.filter((body) => body.isPresent && Math.hypot(...body.half) + body.radius > 0);
+    this.showSolids(shown);
+    this.showPlanes(frame);
+    const thin = 0.0032 * stage.size;
+    this.links.show(linksOf(frame).map(([from, to]) => [from, to, thin, rgb(WALL)]));
+    const thinnest = Math.min(...shown.map((body) => body.radius || Infinity));
+    this.place(this.pins, pointsOf(frame, "pivots"), Math.max(2.6 * thin, Number.isFinite(thinnest) ? 1.35 * thinnest : 0));
+    this.showTargets(pointsOf(frame, "target"));
+    this.showPaths(trail);
+  }
+
+  showSolids(bodies) {
+    for (const group of this.groups.values()) group.bodies = [];
+    for (const body of bodies) {
+      const key = [...body.half, body.radius, body.disk].map(String).join();
+      if (!this.groups.has(key)) this.groups.set(key, { bodies: [], capacity: 0 });
+      this.groups.get(key).bodies.push(body);
+    }
+    const [matrix, turn, one] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(1, 1, 1)];
+    for (const [key, group] of this.groups) {
+      if (group.bodies.length > group.capacity) this.grow(group);
+      // Shapes of another size, which a parameter had, are not kept.
+      if (!group.bodies.length) {
+        this.dispose(group);
+        this.groups.delete(key);
+        continue;
+      }
+      group.bodies.forEach((body, k) => {
+        const [w, x, y, z] = body.turn;
+        turn.set(x, y, z, w).normalize();
+        group.mesh.setMatrixAt(k, matrix.compose(new THREE.Vector3(...body.center), turn, one));
+        group.mesh.setColorAt(k, colorOf(body.color));
+      });
+      group.mesh.count = group.bodies.length;
+      group.mesh.instanceMatrix.needsUpdate = true;
+      group.mesh.instanceColor.needsUpdate = true;
+    }
+  }
+
+  grow(group) {
+    this.dispose(group);
+    const { half, radius, disk } = group.bodies[0];
+    const [kind, geometry] = solidOf(half, radius, disk, group.bodies.length <= 60);
+    group.capacity = group.bodies.length;
+    const top = half[2] + (kind === "box" ? radius : 0);
+    group.mesh = new THREE.InstancedMesh(geometry, markedMaterial(kind, top, this.drawing.two_faced), group.capacity);
+    Object.assign(group.mesh, { frustumCulled: false, castShadow: true, receiveShadow: true });
+    this.stage.world.add(group.mesh);
+  }
+
+  dispose(group) {
+    group.mesh?.removeFromParent();
+    group.mesh?.geometry.dispose();
+    group.mesh?.material.dispose();
+  }
+
+  showPlanes(frame) {
+    const given = frame.arrays.planes?.data ?? [];
+    const planes = this.drawing.floor ? [[0, 0, 1, 0]] : [];
+    for (let k = 0; k + 3 < given.length; k += 4) {
+      const plane = Array.from(given.slice(k, k + 4));
+      const isFloor = plane[2] > 1 - 1e-4 && Math.abs(plane[3]) < 1e-4 * this.stage.size;
+      if (plane.every(Number.isFinite) && !(isFloor && planes.length)) planes.push(isFloor ? [0, 0, 1, 0] : plane);
+    }
+    const key = planes.join(";");
+    if (key === this.planesShown) return;
+    this.planesShown = key;
+    for (const mesh of this.planes.values()) mesh.removeFromParent();
+    this.planes = new Map(planes.map((plane) => [plane.join(), this.plane(plane)]));
+  }
+
+  /** Return squares on a plane, which fade away from the middle and catch shadows. */
+  plane([x, y, z, offset]) {
+    const { stage, drawing } = this;
+    const normal = new THREE.Vector3(x, y, z).normalize();
+    const level = new THREE.Vector3(0, 0, 1).cross(normal);
+    const first = level.length() > 1e-9 ? level.normalize() : new THREE.Vector3(1, 0, 0);
+    const second = new THREE.Vector3().crossVectors(normal, first);
+    const middle = new THREE.Vector3(...stage.middle);
+    const [u, v] = [middle.dot(first), middle.dot(second)];
+    const reach = 1.6 * stage.size;
+    const material = new THREE.MeshStandardMaterial({ transparent: true, roughness: 0.95 });
+    this.tiles ??= stage.theme.tiles.map((color) => ({ value: new THREE.Color(color) }));
+    material.onBeforeCompile = (shader) => {
+      Object.assign(shader.uniforms, {
+        first_tile: this.tiles[0],
+        second_tile: this.tiles[1],
+        origin: { value: new THREE.Vector2(u, v) },
+        tile: { value: drawing.tile },
+        reach: { value: reach },
+      });
+      shader.vertexShader = shader.vertexShader
+        .replace("#include <common>", "#include <common>\nvarying vec2 vPlane;")
+        .replace("#include <begin_vertex>", "#include <begin_vertex>\nvPlane = position.xy;");
+      shader.fragmentShader = shader.fragmentShader
+        .replace(
+          "#include <common>",
+          `#include <common>
+          varying vec2 vPlane; uniform vec3 first_tile, second_tile; uniform vec2 origin; uniform float tile, reach;`,
+        )
+        .replace(
+          "#include <color_fragment>",
+          `vec2 square = (vPlane + origin) / tile, w = max(fwidth(square), 1e-4);
+          // The mean of the squares over a pixel: no flicker far away.
+          vec2 run = 2.0 * (abs(fract((square - 0.5 * w) / 2.0) - 0.5) - abs(fract((square + 0.5 * w) / 2.0) - 0.5)) / w;
+          diffuseColor.rgb = mix(first_tile, second_tile, 0.5 - 0.5 * run.x * run.y);
+          diffuseColor.a = pow(clamp(1.0 - length(vPlane) / reach, 0.0, 1.0), 0.75) * smoothstep(0.0, 0.3, 1.0 - length(vPlane) / reach);`,
+        );
+    };
+    const mesh = new THREE.Mesh(new THREE.PlaneGeometry(2 * reach, 2 * reach), material);
+    mesh.receiveShadow = true;
+    mesh.matrixAutoUpdate = false;
+    mesh.matrix.makeBasis(first, second, normal);
+    mesh.matrix.setPosition(first.multiplyScalar(u).addScaledVector(second, v).addScaledVector(normal, offset));
+    stage.world.add(mesh);
+    return mesh;
+  }
+
+  recolor() {
+    this.tiles?.forEach((tile, k) => tile.value.set(this.stage.theme.tiles[k]));
+  }
+
+  showTargets(points) {
+    const { drawing, stage, rings } = this;
+    const size = 0.04 * stage.size;
+    const flat = points.filter((point) => drawing.floor && Math.abs(point[2]) < 0.025 * stage.size);
+    this.place(this.marks, points.filter((point) => !flat.includes(point)), size / 2);
+    while (rings.children.length < 2 * flat.length) {
+      const shape = rings.children.length % 2 ? new THREE.CircleGeometry(0.45, 40) : new THREE.RingGeometry(0.9, 1.05, 56);
+      rings.add(new THREE.Mesh(shape, new THREE.MeshBasicMaterial({ color: ACCENT, polygonOffset: true, polygonOffsetUnits: -4, polygonOffsetFactor: -2 })));
+    }
+    rings.children.forEach((ring, k) => {
+      const point = flat[Math.floor(k / 2)];
+      ring.visible = Boolean(point);
+      if (point) ring.position.set(point[0], point[1], 1e-4 * stage.size);
+      ring.scale.setScalar(size);
+    });
+  }
+
+  /** Show the paths of bodies or traced points, which fade with their age. */
+  showPaths(trail) {
+    const paper = rgb(this.stage.theme.paper);
+    const rods = [];
+    for (let k = 1; k < trail.length; k += 1) {
+      const strength = strengthOf(trail[k]);
+      trail[k].line.forEach((body, number) => {
+        const before = trail[k - 1].line[number];
+        if (!before?.isPresent || !body.isPresent) return;
+        const color = body.color.map((part, axis) => paper[axis] + strength * (part - paper[axis]));
+        rods.push([before.center, body.center, 0.0016 * this.stage.size, color]);
+      });
+    }
+    this.paths.show(rods);
+  }
+}
+
+/** Return the strength of a color of a path by its age. */
+function strengthOf({ faintest, age }) {
+  return faintest + (0.9 - faintest) * Math.exp(-age / 0.12);
+}
+
+/** Return what a path holds of a frame: traced points, or the bodies if they are few. */
+function pathOf(frame, drawing, scale) {
+  const traced = pointsOf(frame, "trace").map((center) => ({ center, color: rgb(ACCENT), isPresent: true }));
+  const line = traced.length ? traced : readBodies(frame, drawing, scale);
+  return { line: line.length > drawing.most_paths && !traced.length ? [] : line, faintest: traced.length ? 0.65 : 0.3 };
+}
+
+// Particles: exact spheres in space, or disks in their plane with periodic images, drawn on one square each; cell, bonds.
+
+const SPHERE_VERTEX = `
+  attribute vec3 center; attribute vec3 tint; attribute float radius;
+  uniform float scale; uniform bool flat_;
+  varying vec3 vCorner; varying vec3 vCenter; varying vec3 vTint; varying float vRadius; varying vec2 vSquare; varying vec3 vPlace;
+  void main() {
+    vTint = tint; vSquare = position.xy; vRadius = radius * scale;
+    vPlace = center + (flat_ ? vec3(position.x, 0.0, position.y) * radius : vec3(0.0));
+    vCenter = (modelViewMatrix * vec4(center, 1.0)).xyz;
+    if (flat_) vCorner = (modelViewMatrix * vec4(vPlace, 1.0)).xyz;
+    else {
+      // A square that faces the eye and holds the outline of the sphere.
+      float away = length(vCenter);
+      vec3 back = -vCenter / away, right = normalize(cross(vec3(0.0, 1.0, 0.0), back));
+      float reach = vRadius * away / sqrt(max(away * away - vRadius * vRadius, 1e-9));
+      vCorner = vCenter + (right * position.x + cross(back, right) * position.y) * reach * 1.02;
+    }
+    gl_Position = projectionMatrix * vec4(vCorner, 1.0);
+  }`;
+
+const SPHERE_FRAGMENT = `
+  uniform mat4 projectionMatrix; uniform bool flat_; uniform vec3 ink, paper; uniform vec2 depths;
+  uniform mat3 inverse_; uniform vec3 low; uniform vec3 periodic;
+  varying vec3 vCorner; varying vec3 vCenter; varying vec3 vTint; varying float vRadius; varying vec2 vSquare; varying vec3 vPlace;
+  void main() {
+    if (flat_) {
+      float away = length(vSquare), pixel = max(fwidth(away), 1e-6);
+      vec3 along = inverse_ * (vPlace - low);
+      if (away > 1.0 || any(greaterThan(periodic * abs(along - 0.5), vec3(0.5)))) discard;
+      float edge = smoothstep(1.0 - 2.2 * pixel, 1.0 - 0.9 * pixel, away);
+      float shade = 1.0 + 0.07 * dot(vSquare, vec2(-0.6, 0.8));
+      gl_FragColor = vec4(mix(min(vTint * shade, vec3(1.0)), ink, edge * 0.85), clamp((1.0 - away) / pixel, 0.0, 1.0));
+      gl_FragDepth = gl_FragCoord.z;
+      return;
+    }
+    vec3 sight = normalize(vCorner);
+    float b = dot(sight, vCenter), within = b * b - dot(vCenter, vCenter) + vRadius * vRadius;
+    if (within < 0.0) discard;
+    vec3 point = sight * (b - sqrt(within)), normal = (point - vCenter) / vRadius;
+    vec3 lamp = normalize(vec3(-0.45, 0.65, 0.62));
+    float facing = dot(normal, lamp), rim = 1.0 - max(dot(normal, -sight), 0.0);
+    float light = 0.5 + 0.5 * smoothstep(-0.35, 1.0, facing);
+    vec3 color = vTint * light * (1.0 - 0.42 * rim * rim) + 0.06 * vTint * max(normal.y, 0.0);
+    color += 0.34 * pow(max(dot(normal, normalize(lamp - sight)), 0.0), 42.0);
+    float haze = clamp((-point.z - depths.x) / max(depths.y - depths.x, 1e-6), 0.0, 1.0);
+    gl_FragColor = vec4(mix(min(color, vec3(1.0)), paper, 0.5 * haze * haze), clamp(within / max(fwidth(within), 1e-9), 0.0, 1.0));
+    vec4 seen = projectionMatrix * vec4(point, 1.0);
+    gl_FragDepth = 0.5 * seen.z / seen.w + 0.5;
+  }`;
+
+class ParticleScene {
+  constructor(stage, drawing) {
+    Object.assign(this, { stage, drawing, capacity: 0, isFlat: drawing.kind === "disks" });
+    this.scale = new ColorScale(drawing.scale);
+    const value = (given) => ({ value: given });
+    this.uniforms = {
+      scale: value(1 / stage.size), flat_: value(this.isFlat), ink: value(new THREE.Color()), paper: value(new THREE.Color()),
+      depths: value(new THREE.Vector2()), inverse_: value(new THREE.Matrix3()), low: value(new THREE.Vector3()),
+      periodic: value(new THREE.Vector3()),
+    };
+    this.material = new THREE.ShaderMaterial({
+      uniforms: this.uniforms, vertexShader: SPHERE_VERTEX, fragmentShader: SPHERE_FRAGMENT, alphaToCoverage: true,
+      side: THREE.DoubleSide,
+    });
+    this.edges = new Rods(stage.world, new THREE.MeshBasicMaterial());
+    this.bonds = new Rods(stage.world, new THREE.MeshStandardMaterial({ roughness: 0.5 }));
+    this.recolor();
+  }
+
+  recolor() {
+    // These colors are those of the screen, without conversion.
+    for (const name of ["ink", "paper"])
+      this.uniforms[name].value.setRGB(...rgb(this.stage.theme[name]).map((part) => part / 255), THREE.LinearSRGBColorSpace);
+  }
+
+  grow(count) {
+    this.mesh?.removeFromParent();
+    this.mesh?.geometry.dispose();
+    this.capacity = Math.ceil(1.2 * count) + 4;
+    const geometry = new THREE.InstancedBufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array([-1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 1, 0]), 3));
+    geometry.setIndex([0, 1, 2, 0, 2, 3]);
+    const attribute = (Kind, width, normalized = false) =>
+      new THREE.InstancedBufferAttribute(new Kind(width * this.capacity), width, normalized);
+    geometry.setAttribute("center", attribute(Float32Array, 3));
+    geometry.setAttribute("radius", attribute(Float32Array, 1));
+    geometry.setAttribute("tint", attribute(Uint8Array, 3, true));
+    this.mesh = new THREE.Mesh(geometry, this.material);
+    this.mesh.frustumCulled = false;
+    this.stage.world.add(this.mesh);
+  }
+
+  update(frame) {
+    const { drawing, isFlat } = this;
+    const { data: position } = frame.arrays.position;
+    const { data: diameter } = frame.arrays.diameter;
+    const { data: values } = frame.arrays[drawing.quantity];
+    const width = isFlat ? 2 : 3;
+    const isInCell = this.cell(frame, width);
+    const size = drawing.bonds?.length ? 0.58 : 1;
+    const found = [];
+    for (let k = 0; k < diameter.length; k += 1) {
+      let place = Array.from(position.subarray(width * k, width * k + width));
+      if (!(diameter[k] > 0) || !place.every(Number.isFinite)) continue;
+      if (isFlat) place = [place[0], 0, place[1]];
+      if (isInCell && this.wraps) place = this.inside(place);
+      found.push([k, place]);
+      if (isInCell && isFlat) for (const image of this.images(place, diameter[k] / 2)) found.push([k, image]);
+    }
+    if (found.length > this.capacity) this.grow(found.length);
+    if (!this.mesh) return;
+    const { center, radius, tint } = this.mesh.geometry.attributes;
+    found.forEach(([k, place], number) => {
+      center.array.set(place, 3 * number);
+      radius.array[number] = (size * diameter[k]) / 2;
+      tint.array.set(this.scale.color(values[k]), 3 * number);
+    });
+    for (const attribute of [center, radius, tint]) attribute.needsUpdate = true;
+    this.mesh.geometry.instanceCount = found.length;
+    this.showBonds(position, diameter);
+  }
+
+  /** Show the edges of the cell, and return whether there is one; its vectors are three, y across a plane. */
+  cell(frame, width) {
+    const { drawing, stage } = this;
+    const { cell, box } = frame.arrays;
+    const given = (cell ?? box)?.data;
+    if (!drawing.cell || !given) return false;
+    const row = (k) => Array.from({ length: width }, (_, axis) => (cell ? given[width * k + axis] : axis === k ? given[k] : 0));
+    const inSpace = (point, across = 0) => (this.isFlat ? [point[0], across, point[1]] : point);
+    const vectors = Array.from({ length: width }, (_, k) => inSpace(row(k)));
+    const low = inSpace(drawing.cell);
+    const thin = (this.isFlat ? 0.0011 : 0.0009) * stage.size;
+    const color = rgb(stage.theme[this.isFlat ? "ink" : "muted"]);
+    this.edges.show(edgesOf(low, vectors).map(([a, b]) => [a, b, thin, color]));
+    this.vectors = this.isFlat ? [vectors[0], [0, 1, 0], vectors[1]] : vectors;
+    const [[a, b, c], [d, e, f], [g, h, i]] = this.vectors;
+    this.uniforms.inverse_.value.set(a, d, g, b, e, h, c, f, i).invert();
+    this.uniforms.low.value.set(...low);
+    this.uniforms.periodic.value.set(...inSpace(drawing.periodic.map(Number)));
+    return true;
+  }
+
+  /** Return the coordinates of a place along the vectors of the cell. */
+  along(place) {
+    const { low, inverse_: inverse } = this.uniforms;
+    return new THREE.Vector3(...place).sub(low.value).applyMatrix3(inverse.value).toArray();
+  }
+
+  /** Return a place, moved by whole vectors; what lies on a side, despite round-off, is at the lower one. */
+  inside(place) {
+    const turns = this.along(place).map((part, k) => this.uniforms.periodic.value.getComponent(k) * Math.floor(part + 0.004));
+    return place.map((value, axis) => turns.reduce((sum, count, k) => sum - count * this.vectors[k][axis], value));
+  }
+
+  /** Return the images of a disk in the plane that reach into the cell, or nearly. */
+  images(place, radius) {
+    const { inverse_: inverse, periodic } = this.uniforms;
+    const { elements } = inverse.value;
+    const along = this.along(place);
+    const shifts = [0, 2].map((k) => {
+      const reach = radius * Math.hypot(elements[k], elements[k + 6]);
+      const repeats = periodic.value.getComponent(k);
+      return [0, ...(repeats && along[k] < reach ? [1] : []), ...(repeats && along[k] > 1 - reach ? [-1] : [])];
+    });
+    const [first, , second] = this.vectors;
+    return shifts[0].flatMap((i) =>
+      shifts[1].filter((j) => i || j).map((j) => place.map((part, axis) => part + i * first[axis] + j * second[axis])),
+    );
+  }
+
+  showBonds(position, diameter) {
+    const { drawing, stage } = this;
+    const point = (k) => Array.from(position.subarray(3 * k, 3 * k + 3));
+    const rods = [];
+    for (const [i, j] of drawing.bonds ?? []) {
+      const [a, b] = [point(i), point(j)];
+      const apart = Math.hypot(...a.map((part, axis) => part - b[axis]));
+      if (apart < (drawing.bond * (diameter[i] + diameter[j])) / 2) rods.push([a, b, 0.07 * diameter[i], rgb(WALL)]);
+    }
+    this.bonds.show(rods);
+  }
+
+  /** Before a picture: particles are paler the farther they are. */
+  prepare() {
+    const { camera } = this.stage;
+    const away = camera.position.length();
+    this.uniforms.depths.value.set(away - 0.45, away + 0.55);
+  }
+}
+
+const SCENES = { bodies: BodyScene, spheres: ParticleScene, disks: ParticleScene };
+
+// View in space of bodies and particles, by the scenes of players, drawn into the picture of the page; paths of bodies.
+
+class SpaceView {
+  constructor(drawing) {
+    Object.assign(this, { drawing, isPlane: drawing.kind === "disks" });
+    const picture = document.getElementById("picture");
+    this.stage = new Stage(document.createElement("canvas"), boxOfScene(drawing), picture);
+    this.scene = new SCENES[drawing.kind](this.stage, drawing);
+    Object.assign(this.scene, { wraps: true });
+    this.scale = this.scene.scale;
+    // The wheel, and a finger on a plane, move the page.
+    Object.assign(this.stage.controls, { enableZoom: false, enabled: !this.isPlane });
+    if (this.isPlane) picture.style.touchAction = "";
+    else Object.assign(picture, { className: "turns", title: "drag, or use the arrow keys, to look from another side", tabIndex: 0 });
+  }
+
+  height(width) {
+    const { low, high } = this.drawing;
+    const shape = (high[1] - low[1]) / (high[0] - low[0]);
+    return this.isPlane ? Math.max(Math.min((width - 134) * shape, 600) + 32, 190) : Math.min(Math.max(0.6 * width, 260), 560);
+  }
+
+  draw(context, width, height, frame, trail) {
+    const { stage, scene } = this;
+    const size = [width, height, window.devicePixelRatio].join();
+    if (this.size !== size) stage.resize(width, height, [16, this.scale ? 106 : 14, 16, 14]);
+    if (this.frame !== frame) scene.update(frame, trail?.path());
+    Object.assign(this, { size, frame });
+    scene.prepare?.();
+    stage.render();
+    context.drawImage(stage.canvas, 0, 0, width, height);
+    drawLegend(context, this.scale, this.drawing.label, width, height);
+  }
+}
+
+/** The paths of bodies or traced points since the start. */
 class Trail {
   constructor(drawing, scale) {
     Object.assign(this, { drawing, scale, frames: [] });
@@ -1174,33 +1274,15 @@ class Trail {
   }
 
   add(frame, steps) {
-    const traced = pointsOf(frame, "trace");
-    const bodies = traced.length ? [] : readBodies(frame, this.drawing, this.scale);
-    if (bodies.length > this.drawing.most_paths) return;
-    const line = traced.length
-      ? traced.map((center) => ({ center, color: rgb(ACCENT), isPresent: true }))
-      : bodies;
-    this.isTraced = traced.length > 0;
-    this.frames.push({ line, steps });
-    if (this.frames.length > 1500) this.frames.shift();
+    this.frames.push({ ...pathOf(frame, this.drawing, this.scale), steps });
+    // Every other one of a long path is enough, and the last.
+    if (this.frames.length > 600) this.frames = this.frames.filter((_, place) => place % 2 === 0);
   }
 
-  draw(context, place, faintest) {
-    const count = this.frames.length;
-    for (let k = 1; k < count; k += 1) {
-      const age = (this.frames[count - 1].steps - this.frames[k].steps) / description.steps;
-      const strength = faintest + (0.9 - faintest) * Math.exp(-age / 0.12);
-      this.frames[k].line.forEach((body, number) => {
-        const before = this.frames[k - 1].line[number];
-        if (!before || !body.isPresent || !before.isPresent) return;
-        const [a, b] = [place(before.center), place(body.center)];
-        context.strokeStyle = css(body.color, 1 - strength);
-        context.beginPath();
-        context.moveTo(a.x, a.y);
-        context.lineTo(b.x, b.y);
-        context.stroke();
-      });
-    }
+  /** Return the path with the age of each point in runs. */
+  path() {
+    const last = this.frames.at(-1)?.steps;
+    return this.frames.map((each) => ({ ...each, age: (last - each.steps) / description.steps }));
   }
 }
 
@@ -1264,7 +1346,18 @@ class SideView {
     }
     context.lineWidth = 2.2;
     context.lineCap = "round";
-    trail.draw(context, place, this.scale ? 0.6 : 0.3);
+    const path = trail.path();
+    for (let k = 1; k < path.length; k += 1)
+      path[k].line.forEach((body, number) => {
+        const before = path[k - 1].line[number];
+        if (!body.isPresent || !before?.isPresent) return;
+        const [a, b] = [place(before.center), place(body.center)];
+        context.strokeStyle = css(body.color, 1 - strengthOf(path[k]));
+        context.beginPath();
+        context.moveTo(a.x, a.y);
+        context.lineTo(b.x, b.y);
+        context.stroke();
+      });
     context.strokeStyle = WALL;
     context.lineWidth = 2;
     for (const [from, to] of linksOf(frame)) {
@@ -1305,7 +1398,7 @@ class SideView {
     context.lineWidth = Math.max(0.1 * radius, 1.2);
     context.beginPath();
     let isOpen = false;
-    for (const angle of [...ROUND, 0]) {
+    for (let angle = 0; angle < 6.4; angle += Math.PI / 14) {
       const point = plus(plus([0, 0, 0], axes[0], Math.cos(angle)), axes[1], Math.sin(angle));
       // Seen along +y, the near side is that of negative y.
       const isSeen = point[1] <= 1e-9;
@@ -1369,14 +1462,7 @@ class History {
   }
 }
 
-const VIEWS = {
-  field: FieldView,
-  disks: DiskView,
-  spheres: SphereView,
-  bodies: BodyView,
-  side: SideView,
-  chart: ChartView,
-};
+const VIEWS = { field: FieldView, side: SideView, chart: ChartView };
 
 // Sliders of the parameters, buttons, the pace, the seed, and the list of diagnostics.
 
@@ -1610,8 +1696,8 @@ const STEP = { float64: 1e-6, float32: 1e-3 };
 function pixelOf(view, width, height, point) {
   const plot = drawing.kind === "side" ? view.plot(width) : drawing.kind === "field" && new Plot(view.rectangle(width), drawing.window);
   if (plot) return [plot.x(point[0]), plot.y(drawing.kind === "side" ? point[2] : point[1])];
-  if (!view.orbit) return null;
-  const { x, y } = view.orbit.camera(drawing, width, height).project(point);
+  if (!view.stage) return null;
+  const { x, y } = view.stage.project(point);
   return [x, y];
 }
 
@@ -1717,7 +1803,7 @@ class Overlay {
         const size = Math.hypot(...way);
         this.longest[name] = Math.max(this.longest[name] || 0, size);
         const share = Math.sqrt(size / this.longest[name]);
-        if (share > SHORTEST) found.push({ name, from: of(before.place), way: normalized(way), length: ARROW * share });
+        if (share > SHORTEST) found.push({ name, from: of(before.place), way: way.map((part) => part / (size || 1)), length: ARROW * share });
       }
     }
     this.arrows = found.slice(0, MOST_ARROWS);
@@ -1982,7 +2068,7 @@ const { drawing } = description;
 class Player {
   constructor(simulation) {
     Object.assign(this, { simulation, isPlaying: false, speed: 1, debt: 0, last: Promise.resolve(), drawn: [] });
-    this.view = new VIEWS[drawing.kind](drawing);
+    this.view = new (VIEWS[drawing.kind] ?? SpaceView)(drawing);
     this.trail = drawing.palette ? new Trail(drawing, this.view.scale) : null;
     this.history = new History(description.clock.name, description.clock.label);
     this.canvas = document.getElementById("picture");
@@ -2108,21 +2194,6 @@ class Player {
   }
 }
 
-/** Draw on a canvas of a size in pixels of the page, as finely as the screen is. */
-function paint(canvas, width, height, draw) {
-  const fine = window.devicePixelRatio || 1;
-  const [across, up] = [Math.round(width * fine), Math.round(height * fine)];
-  if (canvas.width !== across || canvas.height !== up) {
-    canvas.width = across;
-    canvas.height = up;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(fine, 0, 0, fine, 0, 0);
-  context.clearRect(0, 0, width, height);
-  draw(context, height);
-}
-
 /** Add the event handlers of the buttons and the pointer. */
 function connect(player) {
   const on = (id, event, action) => document.getElementById(id).addEventListener(event, action);
@@ -2154,15 +2225,14 @@ function connect(player) {
   });
   document.getElementById("seed-part").hidden = !description.draws;
   new ResizeObserver(() => player.draw()).observe(player.canvas.parentElement);
-  const { orbit } = player.view;
-  if (!orbit) return;
-  player.canvas.classList.add("turns");
-  player.canvas.title = "drag to look from another side";
-  player.canvas.addEventListener("pointerdown", (event) => player.canvas.setPointerCapture(event.pointerId));
-  player.canvas.addEventListener("pointermove", (event) => {
-    if (!(event.buttons & 1)) return;
-    orbit.turn(event.movementX, event.movementY);
-    player.draw();
+  const { stage } = player.view;
+  if (!stage) return;
+  stage.changed = () => player.draw();
+  const angles = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, 8], ArrowDown: [0, -8] };
+  on("picture", "keydown", (event) => {
+    if (!angles[event.key]) return;
+    event.preventDefault();
+    stage.turn(...angles[event.key]);
   });
 }
 
@@ -2170,6 +2240,7 @@ async function main() {
   const began = performance.now();
   try {
     const runtime = await startRuntime();
+    if (drawing.kind in SCENES) await startThree();
     const player = new Player(await Simulation.load(runtime, description));
     player.horizon = description.derivative?.steps;
     connect(player);

@@ -88,8 +88,8 @@ def _own() -> dict[str, Any]:
     names = [f"{name}, {given}" if given else f"{{{name}}}" for name, given in people]
     fields = {"kind": "software", "author": " and ".join(names)} | {key: plain[key] for key in _PLAIN if key in plain}
     fields["url"] = fields.pop("repository-code", fields.get("url"))
-    fields["year"] = fields.pop("date-released")[:4]
-    return fields
+    # A version that is not released has no year.
+    return fields | {"year": fields.pop("date-released", "")[:4]}
 
 
 def _key(fields: Mapping[str, Any], identifier: str, taken: Iterable[str]) -> str:

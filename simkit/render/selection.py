@@ -53,17 +53,6 @@ def drawn_coordinates(coordinates: Mapping[str, np.ndarray], rows: int) -> Mappi
     return {**coordinates, **{name.removesuffix("_drawn"): values for name, values in drawn.items()}}
 
 
-def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
-    """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space and oblique cells.
-
-    Raises:
-        UserError: if ``box`` has another shape.
-    """
-    box = _edges(frames, count, dimension)
-    is_box = box is not None and np.isfinite(box).all() and (box > 0).all() and not is_oblique(frames)
-    return box if is_box else None
-
-
 def is_oblique(frames: Mapping[str, np.ndarray]) -> bool:
     """Return whether frames have a ``cell`` (frames, d, d) whose vectors are not along the axes."""
     if "cell" not in frames:

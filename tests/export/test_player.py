@@ -11,6 +11,7 @@ import pytest
 
 import simkit
 from simkit.cli.main import main
+from simkit.export import npm
 from simkit.export.player import playing, scenes
 from simkit.export.player.encoding import Stored, encoded, quantized
 from simkit.render.views import Clip
@@ -26,12 +27,12 @@ def three(tmp_path, monkeypatch):
     folder = tmp_path / "three"
     folder.mkdir()
     digests = {}
-    for path in playing.THREE.sha256:
+    for path in npm.THREE.sha256:
         data = f"// {path}".encode()
         (folder / path.rpartition("/")[2]).write_bytes(data)
         digests[path] = hashlib.sha256(data).hexdigest()
-    monkeypatch.setattr(playing, "THREE", playing.THREE._replace(sha256=digests))
-    monkeypatch.setenv(playing.THREE.variable, str(folder))
+    monkeypatch.setattr(npm, "THREE", npm.THREE._replace(sha256=digests))
+    monkeypatch.setenv(npm.THREE.variable, str(folder))
     return folder
 
 

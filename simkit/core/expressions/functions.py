@@ -267,7 +267,8 @@ def lowest_point(f: jax.Array, lines: Sequence[np.ndarray]) -> tuple[jax.Array, 
     for axis, (k, line) in enumerate(zip(lowest, lines, strict=True)):
         first = jnp.clip(k - 1, 0, len(line) - 3)
         others = (*lowest[:axis], slice(None), *lowest[axis + 1 :])
-        a, b, c = jax.lax.dynamic_slice(f[others], (first,), (3,))
+        # Without the barrier, XLA (JAX 0.12.0) fuses the slices of two coordinates, and fails to compile them.
+        a, b, c = jax.lax.optimization_barrier(jax.lax.dynamic_slice(f[others], (first,), (3,)))
         points = jnp.asarray(line, f.dtype)
         left, middle, right = jax.lax.dynamic_slice(points, (first,), (3,))
         below, above = (b - a) / (middle - left), (c - b) / (right - middle)

@@ -15,7 +15,7 @@ from simkit.render.color import ColorScale, color_scale
 from simkit.render.field import cell_edges
 from simkit.render.page import Window, read_sides
 from simkit.render.particles import particle_colors
-from simkit.render.selection import drawn_coordinates, field_values, is_oblique, observed, periodic_box
+from simkit.render.selection import drawn_cell, drawn_coordinates, field_values, is_oblique, observed
 from simkit.render.style import BODIES, plain, shown_unit, with_unit
 from simkit.render.views import Clip, new_painter
 
@@ -122,10 +122,8 @@ def _camera(low: np.ndarray, high: np.ndarray, clip: Clip) -> dict[str, Any]:
     }
 
 
-# Direction of the camera in degrees, and the size of particles in space, in diameters.
-_DIRECTION, _SIZE = (-68.0, 20.0), 1.0
-# Blank margin around particles in free space, as a fraction of their extent.
-_MARGIN = 0.03
+# Direction of the camera in degrees.
+_DIRECTION = (-68.0, 20.0)
 
 
 def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
@@ -182,32 +180,30 @@ def _ticks(pairs: Any) -> list[Any] | None:
 def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     position = observed(clip.frames, "position", axes=3).astype(float)
     diameter = observed(clip.frames, "diameter", axes=2).astype(float)
-    dimension = position.shape[2]
-    box = periodic_box(clip.frames, len(position), dimension)
-    if box is not None:
-        low, high = np.zeros(dimension), box.max(axis=0)
-        if dimension == 3:
-            low, high = low - 0.25 * diameter.max(), high + 0.25 * diameter.max()
-    else:
+    names = ["position", "diameter", clip.settings.quantity]
+    cell = drawn_cell(clip.frames, clip.coordinates.get("periodic"))
+    if cell is None:
         present = np.isfinite(position).all(axis=-1) & np.isfinite(diameter)
         center, radius = position[present], diameter[present][:, None] / 2
-        low, high = (center - radius).min(axis=0), (center + radius).max(axis=0)
-        margin = _MARGIN * float((high - low).max()) or 1.0
-        low, high = low - margin, high + margin
-    # Positions in an oblique cell are drawn without images.
-    has_box = "box" in clip.frames and not is_oblique(clip.frames)
+        ends = np.concatenate([center - radius, center + radius]) if len(center) else np.zeros((1, position.shape[2]))
+    else:
+        ends = cell.corners.reshape(-1, position.shape[2])
     drawing = {
+        "kind": "disks" if position.shape[2] == 2 else "spheres",
         "quantity": clip.settings.quantity,
         "scale": scale_data(particle_colors(clip)),
         "label": label_of(clip),
+        "low": ends.min(axis=0).tolist(),
+        "high": ends.max(axis=0).tolist(),
+        "azimuth": _DIRECTION[0],
+        "elevation": _DIRECTION[1],
     }
-    names = ["position", "diameter", clip.settings.quantity, *(["box"] if has_box else [])]
-    if dimension == 2:
-        window = [float(end) for axis in range(2) for end in (low[axis], high[axis])]
-        return {"kind": "disks", "window": window, **drawing}, names
-    azimuth, elevation = _DIRECTION
-    camera = {"low": low.tolist(), "high": high.tolist(), "azimuth": azimuth, "elevation": elevation, "size": _SIZE}
-    return {"kind": "spheres", **camera, **drawing}, names
+    if cell is not None:
+        drawing |= {"cell": cell.low.tolist(), "periodic": cell.periodic.tolist()}
+        # The extent of a page may change, so it shows cells that repeat along all axes.
+        is_whole = is_oblique(clip.frames) or "box" not in clip.frames
+        names += ["cell" if is_whole else "box"] if cell.periodic.all() else []
+    return drawing, names
 
 
 def _chart(clip: Clip) -> tuple[dict[str, Any], list[str]]:

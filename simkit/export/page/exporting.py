@@ -25,6 +25,7 @@ from simkit.core.simulation import Simulation
 from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError, one_line
 from simkit.export.markup import block, digest, embedded, packed
+from simkit.export.npm import three_blocks
 from simkit.export.onnx.model import count_of, graphs_of
 from simkit.export.page.derivative import check_requested, gradient_program, with_labels
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
@@ -115,12 +116,15 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
-    *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
-    *("bodies_of_frame.js", "bodies.js", "side.js", "chart.js", "controls.js"),
-    *("optimizer.js", "worker.js", "overlay.js", "derivative.js", "main.js"),
+    *("page/web/runtime.js", "page/web/simulation.js", "page/web/colors.js", "page/web/axes.js", "page/web/field.js"),
+    *("page/web/bodies_of_frame.js", "player/web/stage.js", "player/web/solids.js", "player/web/spheres.js"),
+    *("page/web/space.js", "page/web/side.js", "page/web/chart.js", "page/web/controls.js", "page/web/optimizer.js"),
+    *("page/web/worker.js", "page/web/overlay.js", "page/web/derivative.js", "page/web/main.js"),
 )
-# Files of the runtime that pages share.
-SHARED_RUNTIME, SHARED_SCRIPT, SHARED_STYLE = "runtime.js", "page.js", "page.css"
+# Files that pages share; the second is loaded by pages whose pictures are in space.
+SHARED_RUNTIME, SHARED_THREE, SHARED_SCRIPT, SHARED_STYLE = "runtime.js", "three.js", "page.js", "page.css"
+# Kinds of drawings that are scenes of three.js.
+IN_SPACE = ("bodies", "spheres", "disks")
 
 
 def document(
@@ -139,14 +143,15 @@ def document(
         lesson: HTML above the picture; the policy keeps scripts in it from running.
         shared: address of the folder of `shared_files`, relative to the page; empty for a page that holds them.
     """
-    script, style = _script(), _file("style.css")
+    script, style = _script(), _file("page/web/style.css")
     # Folders of files have no origin, so 'self' means them on servers only.
     trusted = ("'self' file:",) * 2 if shared else (digest(script), digest(style))
     policy = (
         f"default-src 'none'; script-src {trusted[0]} 'wasm-unsafe-eval' blob:; style-src {trusted[1]}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    scripts = [f'<script src="{html.escape(shared)}/{name}"></script>' for name in (SHARED_RUNTIME, SHARED_SCRIPT)]
+    names = (SHARED_RUNTIME, *([SHARED_THREE] if is_in_space(description) else []), SHARED_SCRIPT)
+    scripts = [f'<script src="{html.escape(shared)}/{name}"></script>' for name in names]
     parts = {name: html.escape(text) for name, text in {**texts, "version": __version__}.items()} | {
         "policy": policy,
         "style": _linked(shared) if shared else f"<style>{style}</style>",
@@ -156,7 +161,16 @@ def document(
         "blocks": "\n".join(block(name, data) for name, data in blocks.items()),
     }
     # One pass, so that braces in an inserted text are not replaced again.
-    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page/web/page.html")).encode()
+
+
+def is_in_space(description: Any) -> bool:
+    """Return whether the picture of a page is a scene of three.js.
+
+    Args:
+        description: plain data for its script.
+    """
+    return description["drawing"]["kind"] in IN_SPACE
 
 
 def _script() -> str:
@@ -167,24 +181,26 @@ def _linked(shared: str) -> str:
     return f'<link rel="stylesheet" href="{html.escape(shared)}/{SHARED_STYLE}">'
 
 
-def shared_files(carried: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that pages share, by name: the runtime in a script, the script and the style of the page.
+def shared_files(carried: Mapping[str, bytes], three: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files that pages share, by name: libraries in scripts, the script and the style of the page.
 
     A page from a folder may load scripts, but no other data, from beside it.
 
     Args:
-        carried: files of onnxruntime-web.
+        carried: blocks of onnxruntime-web.
+        three: blocks of three.js; empty for a page that does not need it.
     """
-    runtime = {"runtime-script": packed(carried[SCRIPT]), "runtime-wasm": packed(carried[MACHINE])}
-    return {
-        SHARED_RUNTIME: f"window.SIMKIT_RUNTIME = {json.dumps(runtime)};\n".encode(),
-        SHARED_SCRIPT: _script().encode(),
-        SHARED_STYLE: _file("style.css").encode(),
-    }
+    libraries = {SHARED_RUNTIME: carried, **({SHARED_THREE: three} if three else {})}
+    scripts = {}
+    for name, data in libraries.items():
+        texts = json.dumps({key: packed(content) for key, content in data.items()})
+        scripts[name] = f"Object.assign((window.SIMKIT_BLOCKS ??= {{}}), {texts});\n"
+    scripts |= {SHARED_SCRIPT: _script(), SHARED_STYLE: _file("page/web/style.css")}
+    return {name: text.encode() for name, text in scripts.items()}
 
 
 def _file(name: str) -> str:
-    return (resources.files("simkit.export.page") / "web" / name).read_text(encoding="utf-8")
+    return (resources.files("simkit.export") / name).read_text(encoding="utf-8")
 
 
 def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, Clip]:
@@ -292,7 +308,8 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
     )
     check_scenario(scenario)
     lesson = "" if options.lesson is None else _text_of(options.lesson)
-    carried = runtime_files(options.runtime)
+    files = runtime_files(options.runtime)
+    carried = {"runtime-script": files[SCRIPT], "runtime-wasm": files[MACHINE]}
     with precision(scenario.run.precision):
         simulation = build(scenario)
         derivative: dict[str, Any] = {}
@@ -317,14 +334,14 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
         "runtime_version": VERSION,
     }
     blocks = {f"model-{form}": model.data for form, model in made.items()}
+    three = three_blocks() if is_in_space(description) else {}
     if options.shared is None:
-        blocks |= {"runtime-script": carried[SCRIPT], "runtime-wasm": carried[MACHINE]}
-        page = document(texts, description, blocks, lesson)
+        page = document(texts, description, blocks | carried | three, lesson)
     else:
         address = Path(os.path.relpath(options.shared, file.parent)).as_posix()
         page = document(texts, description, blocks, lesson, quote(address))
         make_folder(options.shared)
-        for name, content in shared_files(carried).items():
+        for name, content in shared_files(carried, three).items():
             write_bytes(options.shared / name, content)
     make_folder(file.parent)
     write_bytes(file, page)

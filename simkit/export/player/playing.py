@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit import __version__
 from simkit.export.markup import block, digest, embedded, line
-from simkit.export.npm import THREE
+from simkit.export.npm import three_blocks
 from simkit.export.player.encoding import Stored, encoded
 from simkit.export.player.scenes import scene_of
 from simkit.render.selection import choose_frames, choose_pace
@@ -73,8 +73,7 @@ def player(clip: Clip, maximum_frames: int = MOST_FRAMES, picture: bytes = b"", 
         "title": line(clip.title),
         "count": count,
     }
-    blocks = {f"three-{Path(name).stem.split('.')[-1]}": file for name, file in THREE.files(three).items()}
-    return Player(document(description, blocks, data, picture), len(indices), count)
+    return Player(document(description, three_blocks(three), data, picture), len(indices), count)
 
 
 def _of(arrays: dict[str, Stored], indices: np.ndarray) -> tuple[list[dict[str, Any]], bytes]:

@@ -71,20 +71,14 @@ def _particles(clip: Clip) -> Scene:
     cell = drawn_cell(clip.frames, clip.coordinates.get("periodic"))
     is_relaxation = "time" not in clip.diagnostics
     arrays = {}
-    if cell is None:
-        present = np.isfinite(position).all(axis=-1) & np.isfinite(diameter)
-        ends, radius = position[present], diameter[present][:, None] / 2
-        ends = np.concatenate([ends - radius, ends + radius]) if len(ends) else np.zeros((1, dimension))
-    else:
-        position, ends = _inside(position, cell, is_relaxation), cell.corners.reshape(-1, dimension)
+    if cell is not None:
+        position = _inside(position, cell, is_relaxation)
         arrays["cell"] = Stored(np.broadcast_to(cell.vectors, (frames, dimension, dimension)))
-        drawing |= {"cell": cell.low.tolist(), "periodic": cell.periodic.tolist()}
     finite = diameter[np.isfinite(diameter) & (diameter > 0)]
     arrays["position"] = Stored(position, step=_FINEST * float(finite.min()) if finite.size else 0.0)
     arrays["diameter"] = Stored(diameter)
     # Sizes that are also the colors keep their precision.
     arrays.setdefault(clip.settings.quantity, Stored(clip.frames[clip.settings.quantity], 8, ends=_ends(drawing)))
-    drawing |= {"low": ends.min(axis=0).tolist(), "high": ends.max(axis=0).tolist()}
     bonds = _bonds(position, diameter) if dimension == 3 and is_relaxation else []
     return drawing | {"bonds": bonds, "bond": _BOND}, arrays
 

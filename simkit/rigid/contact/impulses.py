@@ -45,6 +45,7 @@ from simkit.rigid.contact.law import (
     velocities_of,
 )
 from simkit.rigid.contact.rows import apart, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.timing.resting import ROUNDINGS
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
@@ -264,9 +265,12 @@ class Impulses:
         touches = touches_of(motion, setting, mobility_of(setting.bodies, motion), memory.near)
         between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
+        # A body placed on another touches it up to rounding.
+        extent = jnp.max(norm(motion.position) + _thickness(setting.bodies), axis=0)
+        margin = ROUNDINGS * jnp.finfo(extent.dtype).eps * extent
         for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, between)):
             if touch is not None:
-                count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
+                count += jnp.sum(((push.along > 0) | (touch.gap <= margin)).astype(jnp.int32), axis=(0, 1, 2))
                 deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
         return {
             "contacts": count,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import unicodedata
 from typing import Any, Literal
 
 import jax
@@ -140,11 +141,21 @@ def names(model: Any, kind: Literal["body", "joint", "actuator"]) -> list[str]:
     count = {"body": model.nbody, "joint": model.njnt, "actuator": model.nu}[kind]
     found: list[str] = []
     for index in range(count):
-        own = re.sub(r"[^A-Za-z0-9_]", "_", getattr(model, kind)(index).name)[:40].strip("_")
+        own = re.sub(r"[^A-Za-z0-9_]", "_", _latin(getattr(model, kind)(index).name))[:40].strip("_")
         name = own if own[:1].isalpha() else f"{kind}_{own or index}"
         # Two names that differ in other characters only: the later one is numbered.
         found.append(next(each for n in range(count + 1) if (each := name if n == 0 else f"{name}_{n}") not in found))
     return found
+
+
+def _latin(text: str) -> str:
+    """Return a text with Greek letters by their names, and other letters without accents."""
+    letters = unicodedata.normalize("NFKD", text)
+    names = (re.match(r"GREEK \w+ LETTER (\w+)", unicodedata.name(letter, "")) for letter in letters)
+    # Unicode writes lambda without b.
+    words = (name[1].lower().replace("lamda", "lambda") if name else "" for name in names)
+    pairs = zip(letters, words, strict=True)
+    return "".join(word or letter for letter, word in pairs if not unicodedata.combining(letter))
 
 
 def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[jax.Array, jax.Array]:

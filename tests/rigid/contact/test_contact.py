@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit import rigid
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import dot, shortened, vector
 from tests.rigid.contact.two_balls import end
@@ -102,3 +103,14 @@ def test_friction_within_its_cone_has_finite_and_right_derivatives(size, length)
     # The derivatives are 1 and 0 within the cone, and 0 and 1 outside; rounding is all that is added.
     assert float(by_size) == pytest.approx(0 if slides else 1, abs=1e-15)
     assert float(by_length) == pytest.approx(1 if slides else 0, abs=1e-15)
+
+
+def test_a_block_placed_on_a_slope_touches_it_with_all_four_corners():
+    block = rigid.sliding_block()
+
+    def contacts(slope):
+        params = {**block.params, "slope": slope}
+        return block.diagnose(block.init(params, jax.random.key(0)), params)["contacts"]
+
+    # The gaps are round-off of either sign.
+    assert (jax.jit(jax.vmap(contacts))(jnp.linspace(-60, 60, 121)) == 4).all()

@@ -15,6 +15,7 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.export import program
 from simkit.rigid import mjcf
+from simkit.rigid.models.description import names
 from simkit.rigid.models.mjcf import from_text, most_pairs
 from simkit.rigid.models.model_text import checked
 from simkit.rigid.models.source import compiled, read_spec
@@ -362,3 +363,8 @@ def test_states_of_mujoco_keep_double_precision_in_any_thread():
     assert after.memory.position.dtype == np.float64
     position = np.asarray(after.memory.position)
     assert (position.astype(np.float32) != position).mean() > 0.9
+
+
+def test_names_in_other_letters_are_written_in_latin_ones():
+    text = FALLING.replace('"ball"', '"\N{GREEK SMALL LETTER LAMDA}1\u00e9"')
+    assert names(compiled(read_spec(text)), "body")[1] == "lambda1e"

@@ -83,6 +83,25 @@ class Plot {
   }
 }
 
+/** Draw on a canvas of a size in pixels of the page, as finely as the screen is. */
+function paint(canvas, width, height, draw) {
+  const fine = Math.min(window.devicePixelRatio || 1, 2);
+  const [across, up] = [Math.round(width * fine), Math.round(height * fine)];
+  if (canvas.width !== across || canvas.height !== up) Object.assign(canvas, { width: across, height: up });
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(fine, 0, 0, fine, 0, 0);
+  context.clearRect(0, 0, width, height);
+  draw(context, height);
+}
+
+/** Draw the color bar of a picture at its right side, if it has a scale. */
+function drawLegend(context, scale, label, width, height) {
+  if (!scale) return;
+  const high = Math.min(height - 40, 340);
+  drawColorBar(context, scale, label, { left: width - 92, top: (height - high) / 2, width: 13, height: high });
+}
+
 /** Draw a color bar in a rectangle, with its numbers to the right and its label beside them. */
 function drawColorBar(context, scale, label, { left, top, width, height }) {
   const count = scale.levels ? scale.levels.length : 64;

@@ -1,5 +1,20 @@
 // Bodies, points and rods in the arrays of a frame.
 
+/** Return a + factor b. */
+function plus(a, b, factor = 1) {
+  return a.map((part, axis) => part + factor * b[axis]);
+}
+
+/** Return the three axes of a body, turned by a quaternion (w first) of any length. */
+function axesOf([w, x, y, z]) {
+  const s = 2 / (w * w + x * x + y * y + z * z);
+  return [
+    [1 - s * (y * y + z * z), s * (x * y + w * z), s * (x * z - w * y)],
+    [s * (x * y - w * z), 1 - s * (x * x + z * z), s * (y * z + w * x)],
+    [s * (x * z + w * y), s * (y * z - w * x), 1 - s * (x * x + y * y)],
+  ];
+}
+
 /** Return the solids, rods and marks of a frame, for any camera. */
 function readBodies(frame, drawing, scale) {
   const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;

@@ -43,11 +43,4 @@ class History {
   }
 }
 
-const VIEWS = {
-  field: FieldView,
-  disks: DiskView,
-  spheres: SphereView,
-  bodies: BodyView,
-  side: SideView,
-  chart: ChartView,
-};
+const VIEWS = { field: FieldView, side: SideView, chart: ChartView };

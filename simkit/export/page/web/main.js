@@ -6,7 +6,7 @@ const { drawing } = description;
 class Player {
   constructor(simulation) {
     Object.assign(this, { simulation, isPlaying: false, speed: 1, debt: 0, last: Promise.resolve(), drawn: [] });
-    this.view = new VIEWS[drawing.kind](drawing);
+    this.view = new (VIEWS[drawing.kind] ?? SpaceView)(drawing);
     this.trail = drawing.palette ? new Trail(drawing, this.view.scale) : null;
     this.history = new History(description.clock.name, description.clock.label);
     this.canvas = document.getElementById("picture");
@@ -132,21 +132,6 @@ class Player {
   }
 }
 
-/** Draw on a canvas of a size in pixels of the page, as finely as the screen is. */
-function paint(canvas, width, height, draw) {
-  const fine = window.devicePixelRatio || 1;
-  const [across, up] = [Math.round(width * fine), Math.round(height * fine)];
-  if (canvas.width !== across || canvas.height !== up) {
-    canvas.width = across;
-    canvas.height = up;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(fine, 0, 0, fine, 0, 0);
-  context.clearRect(0, 0, width, height);
-  draw(context, height);
-}
-
 /** Add the event handlers of the buttons and the pointer. */
 function connect(player) {
   const on = (id, event, action) => document.getElementById(id).addEventListener(event, action);
@@ -178,15 +163,14 @@ function connect(player) {
   });
   document.getElementById("seed-part").hidden = !description.draws;
   new ResizeObserver(() => player.draw()).observe(player.canvas.parentElement);
-  const { orbit } = player.view;
-  if (!orbit) return;
-  player.canvas.classList.add("turns");
-  player.canvas.title = "drag to look from another side";
-  player.canvas.addEventListener("pointerdown", (event) => player.canvas.setPointerCapture(event.pointerId));
-  player.canvas.addEventListener("pointermove", (event) => {
-    if (!(event.buttons & 1)) return;
-    orbit.turn(event.movementX, event.movementY);
-    player.draw();
+  const { stage } = player.view;
+  if (!stage) return;
+  stage.changed = () => player.draw();
+  const angles = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, 8], ArrowDown: [0, -8] };
+  on("picture", "keydown", (event) => {
+    if (!angles[event.key]) return;
+    event.preventDefault();
+    stage.turn(...angles[event.key]);
   });
 }
 
@@ -194,6 +178,7 @@ async function main() {
   const began = performance.now();
   try {
     const runtime = await startRuntime();
+    if (drawing.kind in SCENES) await startThree();
     const player = new Player(await Simulation.load(runtime, description));
     player.horizon = description.derivative?.steps;
     connect(player);

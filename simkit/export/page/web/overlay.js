@@ -9,8 +9,8 @@ const STEP = { float64: 1e-6, float32: 1e-3 };
 function pixelOf(view, width, height, point) {
   const plot = drawing.kind === "side" ? view.plot(width) : drawing.kind === "field" && new Plot(view.rectangle(width), drawing.window);
   if (plot) return [plot.x(point[0]), plot.y(drawing.kind === "side" ? point[2] : point[1])];
-  if (!view.orbit) return null;
-  const { x, y } = view.orbit.camera(drawing, width, height).project(point);
+  if (!view.stage) return null;
+  const { x, y } = view.stage.project(point);
   return [x, y];
 }
 
@@ -116,7 +116,7 @@ class Overlay {
         const size = Math.hypot(...way);
         this.longest[name] = Math.max(this.longest[name] || 0, size);
         const share = Math.sqrt(size / this.longest[name]);
-        if (share > SHORTEST) found.push({ name, from: of(before.place), way: normalized(way), length: ARROW * share });
+        if (share > SHORTEST) found.push({ name, from: of(before.place), way: way.map((part) => part / (size || 1)), length: ARROW * share });
       }
     }
     this.arrows = found.slice(0, MOST_ARROWS);

@@ -2,8 +2,8 @@
 
 /** Return the bytes of a block of the page or of the shared script, which is gzip in base64. */
 async function bytesOf(id) {
-  const text = document.getElementById(id)?.textContent ?? window.SIMKIT_RUNTIME?.[id];
-  if (!text) throw new Error("the runtime beside this page is missing");
+  const text = document.getElementById(id)?.textContent ?? window.SIMKIT_BLOCKS?.[id];
+  if (!text) throw new Error("a script beside this page is missing");
   const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());

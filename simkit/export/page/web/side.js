@@ -58,7 +58,18 @@ class SideView {
     }
     context.lineWidth = 2.2;
     context.lineCap = "round";
-    trail.draw(context, place, this.scale ? 0.6 : 0.3);
+    const path = trail.path();
+    for (let k = 1; k < path.length; k += 1)
+      path[k].line.forEach((body, number) => {
+        const before = path[k - 1].line[number];
+        if (!body.isPresent || !before?.isPresent) return;
+        const [a, b] = [place(before.center), place(body.center)];
+        context.strokeStyle = css(body.color, 1 - strengthOf(path[k]));
+        context.beginPath();
+        context.moveTo(a.x, a.y);
+        context.lineTo(b.x, b.y);
+        context.stroke();
+      });
     context.strokeStyle = WALL;
     context.lineWidth = 2;
     for (const [from, to] of linksOf(frame)) {
@@ -99,7 +110,7 @@ class SideView {
     context.lineWidth = Math.max(0.1 * radius, 1.2);
     context.beginPath();
     let isOpen = false;
-    for (const angle of [...ROUND, 0]) {
+    for (let angle = 0; angle < 6.4; angle += Math.PI / 14) {
       const point = plus(plus([0, 0, 0], axes[0], Math.cos(angle)), axes[1], Math.sin(angle));
       // Seen along +y, the near side is that of negative y.
       const isSeen = point[1] <= 1e-9;

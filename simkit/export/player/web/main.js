@@ -3,26 +3,15 @@
 const description = JSON.parse(document.getElementById("description").textContent);
 const { drawing } = description;
 const byId = (id) => document.getElementById(id);
-const SCENES = { bodies: BodyScene, spheres: ParticleScene, disks: ParticleScene, field: FieldScene, volume: VolumeScene };
+Object.assign(SCENES, { field: FieldScene, volume: VolumeScene });
 // Seconds for which the end is shown before it begins again.
 const HOLD = 1;
-
-/** Return the box of the scene and the direction from which it is seen first. */
-function boxOfScene() {
-  if (drawing.kind === "field") {
-    const [xLow, xHigh, yLow, yHigh] = drawing.window;
-    return [[xLow, 0, yLow], [xHigh, 0, yHigh], -90, 0];
-  }
-  if (drawing.kind === "disks") return [[drawing.low[0], 0, drawing.low[1]], [drawing.high[0], 0, drawing.high[1]], -90, 0];
-  return [drawing.low, drawing.high, drawing.azimuth ?? -58, drawing.elevation ?? 24];
-}
 
 class Player {
   constructor(frames) {
     Object.assign(this, { frames, count: description.stamps.length, index: 0, speed: 1, due: 0, isPlaying: false });
-    this.stage = new Stage(byId("picture"), ...boxOfScene());
+    this.stage = new Stage(byId("picture"), boxOfScene(drawing));
     this.stage.changed = () => this.draw();
-    this.stage.controls.addEventListener("start", () => { this.stage.isTurned = true; });
     this.scene = new SCENES[drawing.kind](this.stage, drawing);
     this.isPlane = drawing.kind === "field" || drawing.kind === "disks";
     this.turns(!this.isPlane);
@@ -64,9 +53,7 @@ class Player {
   annotate(context, width, height) {
     context.font = FONT;
     this.scene.annotate?.(context);
-    if (!this.scene.scale) return;
-    const high = Math.min(height - 40, 340);
-    drawColorBar(context, this.scene.scale, drawing.label, { left: width - 92, top: (height - high) / 2, width: 13, height: high });
+    drawLegend(context, this.scene.scale, drawing.label, width, height);
   }
 
   resize() {
@@ -145,15 +132,6 @@ class Player {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   }
-}
-
-/** Draw on a canvas of a size in pixels of the page, as finely as the screen is. */
-function paint(canvas, width, height, draw) {
-  const fine = Math.min(window.devicePixelRatio || 1, 2);
-  Object.assign(canvas, { width: Math.round(width * fine), height: Math.round(height * fine) });
-  const context = canvas.getContext("2d");
-  context.setTransform(fine, 0, 0, fine, 0, 0);
-  draw(context);
 }
 
 function connect(player) {

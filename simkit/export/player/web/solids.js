@@ -239,7 +239,7 @@ class BodyScene {
     const paper = rgb(this.stage.theme.paper);
     const rods = [];
     for (let k = 1; k < trail.length; k += 1) {
-      const strength = trail[k].faintest + (0.9 - trail[k].faintest) * Math.exp(-trail[k].age / 0.12);
+      const strength = strengthOf(trail[k]);
       trail[k].line.forEach((body, number) => {
         const before = trail[k - 1].line[number];
         if (!before?.isPresent || !body.isPresent) return;
@@ -249,6 +249,11 @@ class BodyScene {
     }
     this.paths.show(rods);
   }
+}
+
+/** Return the strength of a color of a path by its age. */
+function strengthOf({ faintest, age }) {
+  return faintest + (0.9 - faintest) * Math.exp(-age / 0.12);
 }
 
 /** Return what a path holds of a frame: traced points, or the bodies if they are few. */

@@ -97,14 +97,16 @@ class ParticleScene {
     const { data: diameter } = frame.arrays.diameter;
     const { data: values } = frame.arrays[drawing.quantity];
     const width = isFlat ? 2 : 3;
-    const vectors = this.cell(frame, width);
+    const isInCell = this.cell(frame, width);
     const size = drawing.bonds?.length ? 0.58 : 1;
     const found = [];
     for (let k = 0; k < diameter.length; k += 1) {
-      const place = Array.from(position.subarray(width * k, width * k + width));
+      let place = Array.from(position.subarray(width * k, width * k + width));
       if (!(diameter[k] > 0) || !place.every(Number.isFinite)) continue;
-      found.push([k, isFlat ? [place[0], 0, place[1]] : place]);
-      if (isFlat && vectors) for (const image of this.images(place, diameter[k] / 2, vectors)) found.push([k, image]);
+      if (isFlat) place = [place[0], 0, place[1]];
+      if (isInCell && this.wraps) place = this.inside(place);
+      found.push([k, place]);
+      if (isInCell && isFlat) for (const image of this.images(place, diameter[k] / 2)) found.push([k, image]);
     }
     if (found.length > this.capacity) this.grow(found.length);
     if (!this.mesh) return;
@@ -119,35 +121,53 @@ class ParticleScene {
     this.showBonds(position, diameter);
   }
 
-  /** Show the edges of the cell, and return its vectors, or null in free space. */
+  /** Show the edges of the cell, and return whether there is one; its vectors are three, y across a plane. */
   cell(frame, width) {
     const { drawing, stage } = this;
-    const data = frame.arrays.cell?.data;
-    if (!data) return null;
-    const vectors = Array.from({ length: width }, (_, k) => Array.from(data.slice(width * k, width * k + width)));
-    const place = (point) => (this.isFlat ? [point[0], 0, point[1]] : point);
+    const { cell, box } = frame.arrays;
+    const given = (cell ?? box)?.data;
+    if (!drawing.cell || !given) return false;
+    const row = (k) => Array.from({ length: width }, (_, axis) => (cell ? given[width * k + axis] : axis === k ? given[k] : 0));
+    const inSpace = (point, across = 0) => (this.isFlat ? [point[0], across, point[1]] : point);
+    const vectors = Array.from({ length: width }, (_, k) => inSpace(row(k)));
+    const low = inSpace(drawing.cell);
     const thin = (this.isFlat ? 0.0011 : 0.0009) * stage.size;
     const color = rgb(stage.theme[this.isFlat ? "ink" : "muted"]);
-    this.edges.show(edgesOf(drawing.cell, vectors).map(([a, b]) => [place(a), place(b), thin, color]));
-    if (this.isFlat) {
-      // Coordinates along the cell's vectors, of points in the plane y = 0.
-      const [[a, b], [c, d]] = vectors;
-      const area = a * d - b * c;
-      this.uniforms.inverse_.value.set(d / area, 0, -c / area, 0, 0, 0, -b / area, 0, a / area);
-      this.uniforms.low.value.set(drawing.cell[0], 0, drawing.cell[1]);
-      this.uniforms.periodic.value.set(drawing.periodic[0] ? 1 : 0, 0, drawing.periodic[1] ? 1 : 0);
-    }
-    return vectors;
+    this.edges.show(edgesOf(low, vectors).map(([a, b]) => [a, b, thin, color]));
+    this.vectors = this.isFlat ? [vectors[0], [0, 1, 0], vectors[1]] : vectors;
+    const [[a, b, c], [d, e, f], [g, h, i]] = this.vectors;
+    this.uniforms.inverse_.value.set(a, d, g, b, e, h, c, f, i).invert();
+    this.uniforms.low.value.set(...low);
+    this.uniforms.periodic.value.set(...inSpace(drawing.periodic.map(Number)));
+    return true;
   }
 
-  /** Return the images of a disk that reach into the cell, or nearly. */
-  images([x, y], radius, [[a, b], [c, d]]) {
-    const area = Math.abs(a * d - b * c);
-    const { cell, periodic } = this.drawing;
-    const along = [((x - cell[0]) * d - (y - cell[1]) * c) / (a * d - b * c), ((y - cell[1]) * a - (x - cell[0]) * b) / (a * d - b * c)];
-    const reach = [(radius * Math.hypot(c, d)) / area, (radius * Math.hypot(a, b)) / area];
-    const shifts = along.map((part, k) => [0, ...(periodic[k] && part < reach[k] ? [1] : []), ...(periodic[k] && part > 1 - reach[k] ? [-1] : [])]);
-    return shifts[0].flatMap((i) => shifts[1].filter((j) => i || j).map((j) => [x + i * a + j * c, 0, y + i * b + j * d]));
+  /** Return the coordinates of a place along the vectors of the cell. */
+  along(place) {
+    const { low, inverse_: inverse } = this.uniforms;
+    return new THREE.Vector3(...place).sub(low.value).applyMatrix3(inverse.value).toArray();
+  }
+
+  /** Return a place, moved by whole vectors; what lies on a side, despite round-off, is at the lower one. */
+  inside(place) {
+    const turns = this.along(place).map((part, k) => this.uniforms.periodic.value.getComponent(k) * Math.floor(part + 0.004));
+    return place.map((value, axis) => turns.reduce((sum, count, k) => sum - count * this.vectors[k][axis], value));
+  }
+
+  /** Return the images of a disk in the plane that reach into the cell, or nearly. */
+  images(place, radius) {
+    const { inverse_: inverse, periodic } = this.uniforms;
+    const { elements } = inverse.value;
+    const along = this.along(place);
+    const shifts = [0, 2].map((k) => {
+      const reach = radius * Math.hypot(elements[k], elements[k + 6]);
+      const repeats = periodic.value.getComponent(k);
+      return [0, ...(repeats && along[k] < reach ? [1] : []), ...(repeats && along[k] > 1 - reach ? [-1] : [])];
+    });
+    const [first, , second] = this.vectors;
+    return shifts[0].flatMap((i) =>
+      shifts[1].filter((j) => i || j).map((j) => place.map((part, axis) => part + i * first[axis] + j * second[axis])),
+    );
   }
 
   showBonds(position, diameter) {
@@ -169,3 +189,5 @@ class ParticleScene {
     this.uniforms.depths.value.set(away - 0.45, away + 0.55);
   }
 }
+
+const SCENES = { bodies: BodyScene, spheres: ParticleScene, disks: ParticleScene };

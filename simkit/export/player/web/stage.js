@@ -23,14 +23,21 @@ const THEMES = {
 const HALF_ANGLE = 13;
 const FILLED = 0.93;
 
+/** Return the box of a scene and the direction from which it is seen first; a plane is seen along y. */
+function boxOfScene({ kind, window: ends, low, high, azimuth, elevation }) {
+  if (kind === "field") return [[ends[0], 0, ends[2]], [ends[1], 0, ends[3]], -90, 0];
+  if (kind === "disks") return [[low[0], 0, low[1]], [high[0], 0, high[1]], -90, 0];
+  return [low, high, azimuth ?? -58, elevation ?? 24];
+}
+
 /** Return the corners of a box. */
 function cornersOf(low, high) {
   return Array.from({ length: 8 }, (_, k) => [0, 1, 2].map((axis) => ((k >> axis) & 1 ? high[axis] : low[axis])));
 }
 
 class Stage {
-  /** Draw on a canvas a world whose box [low, high] becomes one of unit diagonal around the origin, z up. */
-  constructor(canvas, low, high, azimuth, elevation) {
+  /** Draw on a canvas a world whose box becomes one of unit diagonal around the origin, z up; a surface turns it. */
+  constructor(canvas, [low, high, azimuth, elevation], surface = canvas) {
     Object.assign(this, { canvas, azimuth, elevation, margins: [0, 0, 0, 0], theme: THEMES.light });
     this.size = Math.hypot(...high.map((end, axis) => end - low[axis])) || 1;
     this.middle = high.map((end, axis) => (end + low[axis]) / 2);
@@ -45,9 +52,11 @@ class Stage {
     this.corners = cornersOf(low, high).map((corner) => new THREE.Vector3(...corner).applyMatrix4(this.matrix()));
     this.camera = new THREE.PerspectiveCamera(2 * HALF_ANGLE, 1, 0.01, 60);
     this.camera.up.set(0, 0, 1);
-    this.controls = new OrbitControls(this.camera, canvas);
+    this.controls = new OrbitControls(this.camera, surface);
     Object.assign(this.controls, { enableDamping: false, zoomToCursor: true, minDistance: 0.05, maxDistance: 25 });
-    this.controls.addEventListener("change", () => this.changed?.());
+    this.controls.addEventListener("start", () => { this.isTurned = true; });
+    // The first direction is that of a picture which is drawn anyway.
+    this.controls.addEventListener("change", () => this.isTurned && this.changed?.());
     this.light();
   }
 
