@@ -15,6 +15,7 @@ from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
+from simkit.molecular.constraints import Constraints, rigid_bonds
 from simkit.molecular.description.bonded_energies import bonded_energies
 from simkit.molecular.description.fields import field_of, wall_of
 from simkit.molecular.description.formulas import TIME, Names, names_of
@@ -104,6 +105,26 @@ class System:
         if self.dynamics is None:
             return True
         return "isolated" in inspect.signature(THERMOSTAT.part(self.dynamics)).parameters
+
+    def rigid_bonds(self, own: Callable[[Params], Params]) -> Constraints | None:
+        """Return the bonds that keep their lengths; ``None`` if there are none.
+
+        Args:
+            own: parameters of the dynamics -> those of the system.
+        """
+        pairs, kinds, formulas = [], [], []
+        for kind in self.particles.molecules.kinds:
+            bonds, which = kind.rigid()
+            pairs.append(kind.repeated(bonds))
+            kinds.append(np.tile(which + len(formulas), kind.count))
+            formulas += [self.names.number(each["length"]) for each in kind.settings["rigid"]]
+        if not formulas:
+            return None
+        return rigid_bonds(
+            np.concatenate(pairs),
+            lambda params: jnp.stack([formula.number(own(params)) for formula in formulas]),
+            kinds=np.concatenate(kinds).tolist(),
+        )
 
     @property
     def takes_time(self) -> bool:
@@ -204,6 +225,9 @@ def _contradictions(
             yield "start is random, and a barrier leads from a given minimum; give positions, a lattice or a structure"
         if settings["observed"]:
             yield 'observed has no effect on task = "barrier"; leave it out'
+    for each in settings["molecules"].values():
+        if each["rigid"] and sequence != ("dynamics",):
+            yield f'{each.path("rigid")} is of task = "dynamics" alone; give stiff bonds in its place'
     held = any(each["frozen"] for each in settings["particles"].values())
     if "relax" in sequence and held and settings["start"]["kind"] == "random":
         yield "frozen particles at random positions cannot be relaxed; give start.positions, a lattice or a structure"

@@ -64,6 +64,12 @@ class MoleculeKind:
             raise table.refuse("members", f"gives no {kind}; leave the table out")
         return members
 
+    def rigid(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rigid bonds of one molecule, (K, 2), and which of its lengths each has, (K,)."""
+        each = [np.asarray(_members("bonds", table, self.size)) for table in self.settings["rigid"]]
+        rows = np.concatenate([np.zeros((0, 2), int), *each])
+        return rows, np.repeat(np.arange(len(each)), [len(rows) for rows in each])
+
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the bond by which each atom but the first of a part hangs on those before it.
 
@@ -156,9 +162,10 @@ def molecules_of(table: Mapping[str, Settings], species: tuple[str, ...]) -> Mol
                 raise UserError(f"{settings.path('atoms')}: {name[:64]!r} is no species", nearest(name, species))
         if not names:
             raise settings.refuse("atoms", "names no atom; name at least one species")
-        bonds = [_members("bonds", each, len(names)) for each in settings["bonds"]]
-        for index, each in enumerate(bonds):
-            checked_members(each, "bonds", len(names), settings["bonds"][index].path("members"))
+        written = (*settings["bonds"], *settings["rigid"])
+        bonds = [_members("bonds", each, len(names)) for each in written]
+        for each, table_of in zip(bonds, written, strict=True):
+            checked_members(each, "bonds", len(names), table_of.path("members"))
         every = np.concatenate([np.zeros((0, 2), int), *map(np.asarray, bonds)])
         checked_members(every, "bonds", len(names), settings.path("bonds"))
         indices = np.array([species.index(name) for name in names], np.int32)

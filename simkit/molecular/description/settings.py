@@ -321,6 +321,18 @@ MOLECULE = table(
             "improper",
             several(several(whole("an atom, from 0"), "an improper", (4,)), "the 4 atoms of each, from 0"),
         ),
+        "rigid": several(
+            table(
+                "rigid bonds of one length",
+                {
+                    "members": _members("bond", 2, '"chain" for every two atoms that follow each other'),
+                    "length": formula("length that they keep", unit="length", bounds=POSITIVE),
+                },
+            ),
+            "bonds that keep their length, in dynamics, such as those of rigid water; they count as bonds",
+            (),
+            [],
+        ),
         "exclude": word(
             "up to how many bonds apart its atoms do not interact as pairs: one, two, or three",
             tuple(EXCLUSIONS),

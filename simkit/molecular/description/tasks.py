@@ -221,6 +221,8 @@ def moved(system: System) -> Simulation:
     }
     if has_barostat:
         options["barostat"] = BAROSTAT.call(settings, (Barostat,), **of_part(BAROSTAT.part(settings)))
+    if (rigid := system.rigid_bonds(lambda params: params[OWN])) is not None:
+        options["constraints"] = rigid
     if system.conserves_momentum:
         # Conserved momentum is measured at the start, which is not valid later if a field depends on time.
         options["isolated"] = system.particles.count > 1 and not system.takes_time

@@ -287,3 +287,40 @@ def test_a_bond_that_is_torn_at_the_start_is_named():
         UserError, match=r"molecules.m.bonds\[0\]: has no finite energy .* particles 1, 2, .* 1.6 apart"
     ):
         simulation.check_values(simulation.params, jax.random.key(0))
+
+
+RIGID = {
+    "dimension": 3,
+    "particles": {"O": {"charge": "-2*q", "mass": 16.0, "diameter": 2.8}, "H": {"charge": "q", "diameter": 0.8}},
+    "molecules": {
+        "water": {
+            "atoms": ["O", "H", "H"],
+            "count": 8,
+            "coordinates": [[0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]],
+            "rigid": [
+                {"members": [[0, 1], [0, 2]], "length": "r_OH"},
+                {"members": [[1, 2]], "length": "1.63298*r_OH"},
+            ],
+        }
+    },
+    "interactions": [
+        {"potential": "ewald", "tolerance": 1e-4, "values": {"coulomb_constant": 332.06}},
+        {
+            "potential": "lennard_jones",
+            "between": ["O_O"],
+            "cutoff": 4.0,
+            "values": {"epsilon": 0.1554, "sigma": 3.166},
+        },
+    ],
+    "cell": {"lengths": [8.5, 8.5, 8.5]},
+    "task": "dynamics",
+    "dynamics": {"method": "velocity_verlet", "time_step": "time_step", "temperature": 0.6},
+    "parameters": {"q": 0.4238, "r_OH": 1.0, "time_step": 0.01},
+}
+
+
+def test_rigid_bonds_are_refused_where_nothing_keeps_their_length():
+    with pytest.raises(UserError, match=r'molecules.water.rigid is of task = "dynamics" alone; give stiff bonds'):
+        system(**{**RIGID, "task": "relax", "dynamics": None})
+    with pytest.raises(UserError, match="does not keep rigid bonds; take velocity_verlet"):
+        system(**{**RIGID, "dynamics": RIGID["dynamics"] | {"method": "brownian", "friction": 1.0}})
