@@ -68,10 +68,14 @@ def test_a_list_is_kept_until_a_body_leaves_its_margin_and_pairs_are_then_found_
     place, radius, _, near = listed
     refresh = jax.jit(refreshed)
     needed = jnp.full(COUNT, 0.05, jnp.float32)
-    kept, _ = refresh(near, vector(jnp.asarray([*place, 0.09, 0, 0])), jnp.asarray(radius), needed)
+
+    def moved_by(distance):
+        moved = place + np.array([distance, 0, 0], np.float32)
+        return refresh(near, vector(jnp.asarray(moved)), jnp.asarray(radius), needed)
+
+    kept, _ = moved_by(0.09)
     assert int(kept.builds) == int(near.builds)
-    moved = ([*place, 0.11, 0, 0]).astype(np.float32)
-    fresh, origin = refresh(near, vector(jnp.asarray(moved)), jnp.asarray(radius), needed)
+    fresh, origin = moved_by(0.11)
     assert int(fresh.builds) == int(near.builds) + 1
     old = list(zip(np.asarray(near.first).ravel(), np.asarray(near.second).ravel(), strict=True))
     places = {pair: index for index, pair in enumerate(old)}

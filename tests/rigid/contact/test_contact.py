@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit import rigid
+from simkit import build
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import dot, shortened, vector
 from tests.rigid.contact.two_balls import end
@@ -106,7 +106,7 @@ def test_friction_within_its_cone_has_finite_and_right_derivatives(size, length)
 
 
 def test_a_block_placed_on_a_slope_touches_it_with_all_four_corners():
-    block = rigid.sliding_block()
+    block = build("sliding_block")
 
     def contacts(slope):
         params = {**block.params, "slope": slope}

@@ -11,6 +11,7 @@ import pytest
 
 from simkit.core.ensemble import ensemble
 from simkit.rigid import mjcf
+from tests.rigid.articulated.test_contact import end_of_block
 
 ASSETS = Path(brax.__file__).parent / "envs" / "assets"
 
@@ -98,6 +99,7 @@ EVERY_CONSTRAINT = """<mujoco><compiler angle="radian"/><option timestep="0.002"
 
 @pytest.mark.filterwarnings("ignore:derivatives through a contact")
 def test_derivatives_of_a_body_with_every_constraint_equal_central_differences():
+    """Places are computed to 3e-14 m, 1e-8 of a difference of step 1e-3, whose truncation error is 1e-9 of it."""
     with jax.enable_x64(True):
         simulation = mjcf(EVERY_CONSTRAINT, engine="simkit", substeps=3)
         start = {"initial_velocity": jnp.array([0.8, 0.3, 0, 0, 0, 0, 1.0, 0.6, 1.2])}
@@ -109,9 +111,30 @@ def test_derivatives_of_a_body_with_every_constraint_equal_central_differences()
 
         @jax.jit
         def everything(friction):
-            both = jax.vmap(end)(friction + jnp.array([1e-5, -1e-5]))
-            return jax.jacfwd(end)(friction), jax.grad(end)(friction), (both[0] - both[1]) / 2e-5
+            both = jax.vmap(end)(friction + jnp.array([1e-3, -1e-3]))
+            return jax.jacfwd(end)(friction), jax.grad(end)(friction), (both[0] - both[1]) / 2e-3
 
         forward, reverse, difference = everything(1.0)
         assert forward == pytest.approx(float(difference), rel=1e-6)
         assert reverse == pytest.approx(float(forward), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:derivatives through a contact")
+def test_derivatives_of_the_way_of_a_sliding_block_equal_central_differences():
+    """Differences of step 1e-6 have a rounding error of 1e-9; the derivative of the Newton step one of 1e-7."""
+    with jax.enable_x64(True):
+        values = jnp.array([0.6, 1.0, 9.81])
+        steps = 1e-6 * np.eye(3)
+
+        def way(values):
+            return end_of_block(values)[0]
+
+        @jax.jit
+        def everything(values):
+            both = jax.vmap(way)(jnp.concatenate([values + steps, values - steps]))
+            return jax.grad(way)(values), jax.jacfwd(way)(values), both
+
+        reverse, forward, both = everything(values)
+        difference = (both[:3] - both[3:]) / 2e-6
+        np.testing.assert_allclose(reverse, difference, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(forward, reverse, rtol=1e-5, atol=1e-8)
