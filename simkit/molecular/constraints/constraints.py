@@ -111,8 +111,8 @@ class Constraints:
         >>> rod = molecular.constraints.rigid_bonds([[0, 1]], "length")
         >>> x, ones, params = jnp.array([[0.0, 0.0], [2.2, 0.0]]), jnp.ones(2), {"length": 2.0}
         >>> x = x + rod.shift(x, x, ones, params)
-        >>> print(np.round(x, 4).tolist(), rod.count)
-        [[0.1, 0.0], [2.1, 0.0]] 1
+        >>> isinstance(rod, molecular.constraints.Constraints), np.round(x, 4).tolist(), rod.count
+        (True, [[0.1, 0.0], [2.1, 0.0]], 1)
     """
 
     clusters: tuple[Clusters, ...]

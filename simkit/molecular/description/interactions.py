@@ -41,6 +41,9 @@ from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
 # Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
 MOST_IMAGES = 343
 
+# What a part of a potential may be.
+ENERGIES = (PairPotential, ManyBody, FormulaText, JaxMdEnergy, EmbeddedAtomFormulas)
+
 
 @dataclasses.dataclass(frozen=True)
 class Interactions:
@@ -178,7 +181,7 @@ def interactions_of(
     """
     pairs, many_body, others, tails = [], [], [], []
     for each in settings:
-        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy, EmbeddedAtomFormulas))
+        energy = POTENTIAL.make(each, ENERGIES)
         if isinstance(energy, JaxMdEnergy):
             others.append(jax_md_term(each, energy, names, particles, cell, params))
             continue
@@ -289,7 +292,7 @@ def values_taken(settings: Sequence[Settings]) -> set[str]:
     """
     names: set[str] = set()
     for each in settings:
-        energy = POTENTIAL.make(each, (PairPotential, ManyBody, FormulaText, JaxMdEnergy))
+        energy = POTENTIAL.make(each, ENERGIES)
         if isinstance(energy, ManyBody):
             names.update(energy.of_particles)
         else:

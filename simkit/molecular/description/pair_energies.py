@@ -180,7 +180,7 @@ def pair_term(
         expression = names.scope.formula(energy, ("r", *_offered(names, values)))
         refuse_mixing(expression)
         if not expression.takes("r"):
-            raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
+            raise UserError(f"{energy.where} does not depend on the distance r; write an energy of it")
         bare, defaults = (
             pair_potential(function_of(expression, "r")),
             {name: None for name in expression.taken if name != "r"},
