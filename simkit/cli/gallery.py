@@ -42,10 +42,13 @@ def escaped(text: str) -> str:
     return _ADDRESS.sub(r"\\\1", line)
 
 
-# Film and poster, of one size; many frames, since a video stores little more than what changes.
+# Film and poster, of one size; many frames, since a video stores little more than what changes. A film of more bytes
+# than the limit, such as that of hundreds of moving particles, is drawn again with fewer pixels: in proportion, since
+# half of the frames of jamming, each stored almost whole, took as many bytes as all of them.
 FILM, POSTER = "film.mp4", "poster.webp"
 SIZE = 640 * 360
 FRAMES = 100
+LARGEST_FILM = 400_000
 # Entries of a card that the index shows.
 TEXTS = ("name", "title", "summary", "domain", "command")
 # Charts of a card, and points of each.
@@ -90,6 +93,8 @@ def render_scenario(
         return Entry(scenario.name, outcome.message, failed=True)
     film = home / FILM
     draw(outcome, film, "mp4", SIZE, maximum_frames=FRAMES, report=lambda part: report((1 + part) / 2, "drawing"))
+    if (size := film.stat().st_size) > LARGEST_FILM:
+        draw(outcome, film, "mp4", max(SIZE * LARGEST_FILM // size, SIZE // 4), maximum_frames=FRAMES)
     # An animation of one frame is the last picture of the film.
     draw(outcome, home / POSTER, "webp", SIZE, maximum_frames=1)
     missing = {key: value for key, value in _card_of(home).items() if key == "missing_page"}

@@ -228,7 +228,8 @@ def _commands(scenario: Scenario) -> list[str]:
     single = {name: p for name, p in scenario.parameters.items() if isinstance(p.default, float) and p.default}
     commands = [command(scenario, "run")]
     if single:
-        name, parameter = next(iter(single.items()))
+        # A time step is an error of discretization, which a study varies last.
+        name, parameter = min(single.items(), key=lambda item: item[0] == "time_step")
         least, largest = parameter.bounds
         low, high = sorted(min(max(factor * parameter.default, least), largest) for factor in (0.9, 1.1))
         commands.append(command(scenario, "sweep", "--over", f"{name}={low:g}:{high:g}:5"))

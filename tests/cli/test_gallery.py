@@ -189,3 +189,12 @@ def test_only_pages_of_named_scenarios_are_written_anew(tmp_path):
     page.write_text("kept")
     write_index([find_scenario("couette_poiseuille")], tmp_path, renewed=())
     assert page.read_text() == "kept"
+
+
+def test_commands_vary_another_parameter_than_the_time_step(tmp_path):
+    scenario = find_scenario("sliding_block")
+    assert next(iter(scenario.parameters)) == "time_step"
+    drawn(tmp_path, scenario.name)
+    write_index([scenario], tmp_path)
+    page = (tmp_path / scenario.name / "index.html").read_text()
+    assert "simkit sweep sliding_block --over" in page and "time_step=" not in page

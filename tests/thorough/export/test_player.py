@@ -10,6 +10,7 @@ pytest.importorskip("websockets", reason="websockets is not installed: it drives
 
 import simkit
 from simkit.errors import UserError
+from simkit.export.npm import THREE
 from simkit.export.pictures import play
 from simkit.export.player import playing
 from simkit.render.views import Clip
@@ -47,7 +48,7 @@ def tab(request, tmp_path_factory):
     if browser.found() is None:
         pytest.skip("there is no Chromium to open players with")
     try:
-        playing.THREE.files()
+        THREE.files()
     except UserError as error:
         pytest.skip(f"there is no three.js to put into players: {error}")
     file = tmp_path_factory.mktemp("players") / f"{request.param}.html"
