@@ -58,6 +58,7 @@ def test_the_charge_of_a_species_is_refused_where_nothing_takes_it_and_needed_wh
         ([{"potential": "ewald"}], {"particles": bare}, "needs a charge of each species"),
         ([{"potential": "ewald"}], {"cell": {"periodic": False, "lengths": [2, 2, 2]}}, "repeats along all axes"),
         ([{"potential": "ewald", "ending": "truncate"}], {}, "ending has no effect"),
+        ([{"potential": "ewald", "one_four": 0.5}], {}, "one_four has no effect"),
         ([{**pair, "mixing": "geometric"}], {"particles": bare}, "mixing has no effect"),
     ):
         with pytest.raises(UserError, match=message):
