@@ -51,7 +51,7 @@ class EmbeddedAtomFormulas:
         "embedding": formula("energy of a particle in the density rho", unit="energy", takes=(RHO,)),
         "pair": formula("energy of a pair at the distance r; left out, there is none", None, unit="energy", takes=(R,)),
     },
-    excludes={"tail": "whose energy is no sum of pairs"},
+    excludes=dict.fromkeys(("tail", "one_four"), "whose energy is no sum of pairs"),
 )
 def embedded_atom(density: FormulaText, embedding: FormulaText, pair: FormulaText | None) -> EmbeddedAtomFormulas:
     """Return the embedded-atom energy ``sum_i F(rho_i) + sum_{i<j} phi(r_ij)`` with ``rho_i = sum_j f(r_ij)``."""

@@ -430,7 +430,7 @@ _SUM = "which is a sum of jax-md over all pairs"
 @part(
     keys={"jax_md": word("a pair energy of jax-md by name", tuple(ENERGIES))},
     values=_RANGED,
-    excludes=dict.fromkeys(("between", "tail", "skin", "method", "ending", "mixing"), _SUM),
+    excludes=dict.fromkeys(("between", "tail", "skin", "method", "ending", "mixing", "one_four"), _SUM),
 )
 def jax_md(jax_md: str) -> JaxMdEnergy:
     """Return a pair energy of jax-md."""

@@ -232,7 +232,9 @@ PART = {
         )
     },
     "values": CONSTANT,
-    "excludes": dict.fromkeys(("between", "mixing", "ending", "switch_on", "tail", "method", "skin"), _IMAGES),
+    "excludes": dict.fromkeys(
+        ("between", "mixing", "ending", "switch_on", "tail", "method", "skin", "one_four"), _IMAGES
+    ),
 }
 
 

@@ -239,7 +239,7 @@ _TABLES = "which has a range of its own and acts between all particles"
         "text": text("its content; by default it is read", None),
         "elements": named("element of a species, where it has another name", line("an element of the file")),
     },
-    excludes=dict.fromkeys(("between", "cutoff", "ending", "switch_on", "tail", "method", "skin"), _TABLES),
+    excludes=dict.fromkeys(("between", "cutoff", "ending", "switch_on", "tail", "method", "skin", "one_four"), _TABLES),
 )
 def embedded_atom_tables(file: str, text: str | None, elements: Mapping[str, str]) -> ManyBody:
     """Return the embedded-atom interaction of a file of tables as scenario files name it."""

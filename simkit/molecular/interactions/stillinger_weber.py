@@ -84,7 +84,9 @@ _PAIRS = "which has a range of its own and acts between all particles"
         "sigma": formula("length scale", unit="length"),
         "tetrahedral_strength": formula("strength of the three-body energy, 21 for silicon"),
     },
-    excludes=dict.fromkeys(("between", "mixing", "cutoff", "ending", "switch_on", "tail", "method", "skin"), _PAIRS),
+    excludes=dict.fromkeys(
+        ("between", "mixing", "cutoff", "ending", "switch_on", "tail", "method", "skin", "one_four"), _PAIRS
+    ),
 )
 def many_body() -> ManyBody:
     """Return the standard Stillinger-Weber interaction as scenario files name it."""

@@ -53,7 +53,7 @@ _PAIRS = "which has a range of its own and acts between all particles"
 
 @part(
     values={name: formula(doc, SILICON_OF_TERSOFF[name], unit=unit) for name, (doc, unit) in _UNITS.items()},
-    excludes=dict.fromkeys(("between", "cutoff", "ending", "switch_on", "tail", "method", "skin"), _PAIRS),
+    excludes=dict.fromkeys(("between", "cutoff", "ending", "switch_on", "tail", "method", "skin", "one_four"), _PAIRS),
 )
 def many_body() -> ManyBody:
     """Return the Tersoff interaction as scenario files name it; values left out are those of silicon."""

@@ -110,7 +110,7 @@ WRONG = {
     "dimensions": ({"dimension": 3}, "cell.lengths has 2 dimensions, and dimension has 3"),
     "no room": ({"cell": None, "dimension": 2, "interactions": [{"energy": "1/r"}]}, "start.radius is missing"),
     "shape of a table": ({"parameters": PARAMETERS | {"table": [1.0, 2.0, 3.0]}}, "parameter 'table' has shape (3,)"),
-    "no task": ({"task": ["relax", "dynamics"]}, 'task is not "relax", "dynamics" or ["dynamics", "relax"]'),
+    "no task": ({"task": ["relax", "dynamics"]}, 'task is not "relax", "dynamics", ["dynamics", "relax"] or "barrier"'),
     "idle table": ({"dynamics": {"time_step": 1}}, "dynamics has no effect on task = ['relax']"),
     "no time step": ({"task": "dynamics"}, "dynamics.time_step is missing"),
     "friction of no bath": (
