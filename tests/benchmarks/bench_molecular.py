@@ -32,7 +32,7 @@ def liquid(atoms: int, scatter: float = 0.08) -> tuple[np.ndarray, float]:
 
 
 def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
-    """Return our force and rebuild."""
+    """Return our force and rebuild; energy, force and stress in one pass over the list, and one after the other."""
     from simkit.molecular.interactions.pair_interaction import pair_interaction
     from simkit.molecular.potentials import lennard_jones
 
@@ -46,9 +46,14 @@ def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work
     interaction = of(-(-needed // 8) * 8)
     neighbors = jax.jit(interaction.prepare)(position, cell, params)
     assert not bool(neighbors.overflowed)
+    names = "energy", "force", "stress"
     return {
-        "force": compiled(interaction.force, position, cell, params, neighbors),
-        "rebuild": compiled(interaction.prepare, position, cell, params),
+        "force, simkit": compiled(interaction.force, position, cell, params, neighbors),
+        "rebuild, simkit": compiled(interaction.prepare, position, cell, params),
+        "all three, simkit": compiled(lambda *at: interaction.several(names, *at), position, cell, params, neighbors),
+        "all three, one by one": compiled(
+            lambda *at: [getattr(interaction, name)(*at) for name in names], position, cell, params, neighbors
+        ),
     }
 
 
@@ -120,7 +125,7 @@ def compare(atoms: int, repeats: int) -> None:
     for dtype in (np.float32, np.float64):
         with jax.enable_x64(dtype is np.float64):
             for name, (run, megabytes) in ours(position, side, dtype).items():
-                work[f"{name}, simkit, {dtype.__name__}"], memory[f"{name}, simkit, {dtype.__name__}"] = run, megabytes
+                work[f"{name}, {dtype.__name__}"], memory[f"{name}, {dtype.__name__}"] = run, megabytes
     try:
         for name, (run, megabytes) in jax_md(position, side, np.float32).items():
             kind, form = name.split()

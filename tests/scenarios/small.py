@@ -52,6 +52,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # At the onset itself contacts open and close within the step of a central difference.
     "jamming": {"particles": 16, "pressure": 1e-2, "force_tolerance": 1e-12},
     "silicon": {"config.start.repeats": [2, 2, 2]},
+    "copper_eam": {"config.start.repeats": [2, 2, 2], "config.interactions.0.method": "all_pairs"},
     "silicon_vacancy": {"config.start.structure": ROOT / "tests" / "data" / "silicon_vacancy_63.xyz"},
     # An unstable honeycomb amplifies round-off, and so changes the number of iterations; this one is stable.
     "colloid_self_assembly": {"repeats": [4, 2], "well_distance": 1.85},
