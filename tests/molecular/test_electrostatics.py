@@ -87,9 +87,13 @@ def test_without_three_periods_the_energy_is_not_a_number():
 
 @pytest.fixture(scope="module")
 def reference():
-    """Return a system of 40 random charges in a skewed cell, and its energy, forces and stress by Ewald summation."""
+    """Return what `by_ewald` does, in a skewed cell."""
+    return by_ewald(1.6 * SKEWED)
+
+
+def by_ewald(cell):
+    """Return a system of 40 random charges, and its energy, forces and stress by Ewald summation."""
     random = np.random.default_rng(0)
-    cell = 1.6 * SKEWED
     x, charge = random.uniform(0, 1, (40, 3)) @ cell, random.normal(size=40)
     split = electrostatics.split(1e-11)
     params = {"charge": charge, "cutoff": 3.2, "damping": split.damping / 3.2}

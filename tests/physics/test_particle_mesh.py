@@ -6,32 +6,15 @@ import numpy as np
 import pytest
 
 from simkit.molecular import electrostatics
+from tests.molecular.test_electrostatics import by_ewald, relative_error, results
 
 SKEWED = np.array([[8.0, 0.0, 0.0], [1.9, 7.4, 0.0], [-1.3, 1.1, 8.5]])
 
 
 @pytest.fixture(scope="module")
 def reference():
-    """Return a system of 40 random charges in a skewed cell, and its energy, forces and stress by Ewald summation."""
-    random = np.random.default_rng(0)
-    cell = SKEWED
-    x, charge = random.uniform(0, 1, (40, 3)) @ cell, random.normal(size=40)
-    split = electrostatics.split(1e-11)
-    params = {"charge": charge, "cutoff": 3.2, "damping": split.damping / 3.2}
-    with jax.enable_x64(True):
-        coulomb = electrostatics.ewald(electrostatics.wave_vectors(cell, split.largest / 3.2))
-        at = jax.tree.map(jnp.asarray, (x, cell, params, ((), ())))
-        return at, results(coulomb, at)
-
-
-def results(coulomb, at):
-    """Return energy, forces and stress."""
-    return jax.jit(lambda *at: (coulomb.energy(*at), coulomb.force(*at), coulomb.stress(*at)))(*at)
-
-
-def relative_error(some, exact):
-    """Return the root mean square error of forces over their root mean square."""
-    return float(jnp.sqrt(jnp.sum((some - exact) ** 2) / jnp.sum(exact**2)))
+    """Return what `by_ewald` does, in a skewed cell."""
+    return by_ewald(SKEWED)
 
 
 def test_the_force_error_of_a_mesh_falls_with_one_power_less_than_the_order_of_the_splines(x64, reference):

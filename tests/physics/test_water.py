@@ -47,10 +47,7 @@ def test_every_part_of_the_energy_of_water_is_that_of_nist(x64, name):
         lennard_jones.energy(oxygen, cell, tail, ()),
         len(oxygen) * potentials.tail_energy(density, **tail),
         COULOMB * _wave_sum(waves)(spaces.triclinic(cell).wrap(x) @ jnp.linalg.inv(cell), cell, charge, alpha),
-        -COULOMB
-        * _excluded_energy(
-            x @ jnp.linalg.inv(cell), cell, charge, jnp.asarray(alpha), jnp.asarray(0.0), bonded.reshape(-1, 2)
-        ),
+        -COULOMB * _excluded_energy(x @ jnp.linalg.inv(cell), cell, charge, jnp.asarray(alpha), bonded.reshape(-1, 2)),
         -COULOMB * alpha / np.sqrt(np.pi) * jnp.sum(charge**2),
     ]
     real = total - parts[2] - parts[3] - parts[4]

@@ -14,7 +14,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular.description.formulas import Names, refuse_mixing
 from simkit.molecular.description.pair_energies import PairTerm, WholeTerm, function_of, of_images, pair_term
-from simkit.molecular.description.particles import Particles
+from simkit.molecular.description.particles import Particles, refuse_excluded
 from simkit.molecular.interactions.embedded_atom import embedded_atom as interaction_of
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.potentials import PairPotential
@@ -73,9 +73,7 @@ def embedded_atom_term(
     Raises:
         UserError: if there is no cut-off, or a formula names what there is not.
     """
-    if len(particles.excluded):
-        problem = "= 'embedded_atom' is one of all particles, and molecules exclude some pairs"
-        raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
+    refuse_excluded(settings, particles)
     if settings["cutoff"] is None:
         raise settings.refuse("cutoff", "is missing; give the distance at which density and pair energy end")
     texts = [text for text in (written.density, written.pair) if text is not None]

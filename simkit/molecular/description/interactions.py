@@ -29,7 +29,7 @@ from simkit.molecular.description.pair_energies import (
     pair_term,
     tail_of,
 )
-from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_no_volume
+from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_excluded, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
@@ -256,9 +256,8 @@ def _many_body_term(
             }
 
         made = body.interaction
-        if len(particles.excluded) and not body.knows_excluded:
-            problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
-            raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
+        if not body.knows_excluded:
+            refuse_excluded(settings, particles)
         if not isinstance(made, Interaction):
             if cells > 1 and len(particles.excluded):
                 problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"

@@ -343,6 +343,13 @@ def _frame_of(settings: Settings, names: Names, own_frame: Frame | None, dimensi
     return own_frame
 
 
+def refuse_excluded(settings: Settings, particles: Particles) -> None:
+    """Raise if molecules exclude pairs, which an interaction that is no sum of pairs would not leave out."""
+    if len(particles.excluded):
+        problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
+        raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
+
+
 def refuse_no_volume(cell: SystemCell, params: Params) -> None:
     """Refuse a cell without volume.
 

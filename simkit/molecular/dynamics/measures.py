@@ -55,8 +55,10 @@ def thermodynamics(
     """
     count, dimension = state.velocity.shape
     kinetic = kinetic_energy(state.velocity, mass)
-    quantities: Quantities = ("energy",) if cell is None else ("energy", "stress")
-    potential, *stresses = interaction.several(quantities, state.position, cell, params, state.neighbors)
+    quantities: Quantities = ("energy",)
+    if cell is not None:
+        quantities = ("energy", "stress") if groups is None else ("energy", "stress", "force")
+    potential, *others = interaction.several(quantities, state.position, cell, params, state.neighbors)
     thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
     temperature = 2 * thermal / freedom
     numbers = {
@@ -69,10 +71,7 @@ def thermodynamics(
     }
     if cell is not None:
         volume = spaces.of_cell(cell, dimension).volume
-        (stress,) = stresses
-        if groups is not None:
-            force = interaction.force(state.position, cell, params, state.neighbors)
-            stress = groups.stress(stress, state.position, force, volume)
+        stress = others[0] if groups is None else groups.stress(others[0], state.position, others[1], volume)
         numbers["pressure"] = mobile * temperature / volume - jnp.trace(stress) / dimension
     return numbers
 

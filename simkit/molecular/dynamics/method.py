@@ -12,7 +12,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.constraints import Constraints
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.spaces import Cell
 
 
@@ -128,8 +128,19 @@ class Evaluate:
             position: (N, d).
             neighbors: of any earlier positions.
         """
+        (stress,), neighbors = self.several(("stress",), position, neighbors)
+        return stress, neighbors
+
+    def several(self, names: Quantities, position: jax.Array, neighbors: Any) -> tuple[tuple[jax.Array, ...], Any]:
+        """Return some of energy, force and stress in the cell at the beginning of the step, and refreshed neighbors.
+
+        Args:
+            names: of them, in the order of the result.
+            position: (N, d).
+            neighbors: of any earlier positions.
+        """
         neighbors = self.interaction.refresh(neighbors, position, self.cell, self.params)
-        return self.interaction.stress(position, self.cell, self.params, neighbors), neighbors
+        return self.interaction.several(names, position, self.cell, self.params, neighbors), neighbors
 
     def drift(self, position: jax.Array, velocity: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return positions and velocities, (N, d) each, after a time without forces but those of rigid bonds.

@@ -240,11 +240,11 @@ def splitting(
         else:
             heat_bath, cell_bath = state.bath
             heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
-            stress, neighbors = evaluate.stress(position, neighbors)
             if evaluate.constraints is None:
+                stress, neighbors = evaluate.stress(position, neighbors)
                 scaled = barostat.rescale(cell_bath, position, velocity, cell, stress, middle)
             else:
-                force, neighbors = evaluate(position, neighbors)
+                (stress, force), neighbors = evaluate.several(("stress", "force"), position, neighbors)
                 velocity = evaluate.tangent(velocity, position)
                 scaled = _rescaled_groups(barostat, evaluate, cell_bath, position, velocity, stress, force, middle)
             cell_bath, position, velocity, cell = scaled

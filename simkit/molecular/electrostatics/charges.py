@@ -124,13 +124,14 @@ def charge_interaction(
             "damping": damping,
         }
 
+    couples = np.zeros((0, 2), np.int32) if excluded is None else np.asarray(excluded, np.int32).reshape(-1, 2)
     pairs = pair_interaction(
         coulomb(),
         cutoff=lambda params: jnp.asarray(charges(params).cutoff),
         parameters=of_pairs,
+        excluded=couples,
         **options,
     )
-    couples = np.zeros((0, 2), np.int32) if excluded is None else np.asarray(excluded, np.int32).reshape(-1, 2)
 
     def smooth(fraction: jax.Array, cell: jax.Array, params: Params) -> jax.Array:
         now = charges(params)
@@ -143,8 +144,7 @@ def charge_interaction(
         energy = reciprocal(fraction, cell, charge, damping) - damping / math.sqrt(math.pi) * jnp.sum(charge**2)
         background = math.pi * jnp.sum(charge) ** 2 / (2 * jnp.abs(spaces.determinant(cell)) * damping**2)
         if len(couples):
-            cutoff = jnp.asarray(now.cutoff, kind)
-            energy = energy - _excluded_energy(fraction, cell, charge, damping, cutoff, couples)
+            energy = energy - _excluded_energy(fraction, cell, charge, damping, couples)
         return jnp.asarray(now.constant, kind) * (energy - background)
 
     return combined(pairs, fractional_interaction(smooth))
@@ -191,19 +191,14 @@ def fractional_interaction(energy: Callable[[jax.Array, jax.Array, Params], jax.
 
 
 def _excluded_energy(
-    fraction: jax.Array, cell: jax.Array, charge: jax.Array, damping: jax.Array, cutoff: jax.Array, couples: np.ndarray
+    fraction: jax.Array, cell: jax.Array, charge: jax.Array, damping: jax.Array, couples: np.ndarray
 ) -> jax.Array:
-    """Return the energy of excluded pairs that the sums over pairs and wave vectors contain, for k = 1."""
-    if couples.max() >= len(fraction):
-        raise UserError(f"excluded pairs name particle {couples.max()}, and there are {len(fraction)}")
+    """Return the energy of excluded pairs that the sum over wave vectors contains, for k = 1."""
     first, second = jnp.asarray(couples[:, 0]), jnp.asarray(couples[:, 1])
     apart = fraction[first] - fraction[second]
     apart = precise_product(apart - jax.lax.stop_gradient(jnp.round(apart)), cell)
     squared = jnp.sum(apart * apart, axis=1)
-    near = squared < cutoff * cutoff
-    distance = jnp.sqrt(jnp.where(near, squared, cutoff * cutoff))
-    of_pairs = jnp.where(near, jax.lax.erfc(damping * distance) / distance, 0)
-    return jnp.sum(charge[first] * charge[second] * (of_pairs + damping * erf_over(damping**2 * squared)))
+    return jnp.sum(charge[first] * charge[second] * damping * erf_over(damping**2 * squared))
 
 
 def erf_over(squared: jax.Array) -> jax.Array:

@@ -304,18 +304,38 @@ def user_energy(
             return energy(position, cell, params)
         return energy(position, cell, taken(lambda each: energy(position, cell, each), params, names, "user_energy"))
 
-    def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return -jax.grad(evaluate)(position, cell, params)
+    return differentiated(lambda position, cell, params, _: evaluate(position, cell, params))
 
-    def stress(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return strain_derivative(evaluate, position, cell, params) / spaces.volume_of(cell, position.shape[1])
+
+def differentiated(
+    energy: Callable[[jax.Array, Cell, Params, Any], jax.Array],
+    prepare: Callable[[jax.Array, Cell, Params], Any] = lambda position, cell, params: (),
+    refresh: Callable[[Any, jax.Array, Cell, Params], Any] = lambda neighbors, position, cell, params: neighbors,
+    sized_like: Callable[[Any], Interaction] | None = None,
+    fits: Callable[[Cell, Params], jax.Array] | None = None,
+) -> Interaction:
+    """Return the interaction of an energy of the neighbors too, with force and stress by differentiation.
+
+    Args:
+        energy: ``(position, cell, params, neighbors) -> E``.
+        prepare: as for `Interaction`; by default there are no neighbors.
+        refresh: likewise.
+        sized_like: likewise.
+        fits: likewise.
+    """
+
+    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        volume = spaces.volume_of(cell, position.shape[1])
+        return strain_derivative(lambda x, at, p: energy(x, at, p, neighbors), position, cell, params) / volume
 
     return Interaction(
-        prepare=lambda position, cell, params: (),
-        refresh=lambda neighbors, position, cell, params: neighbors,
-        energy=lambda position, cell, params, _: evaluate(position, cell, params),
-        force=force,
+        prepare=prepare,
+        refresh=refresh,
+        energy=energy,
+        force=lambda position, cell, params, neighbors: -jax.grad(energy)(position, cell, params, neighbors),
         stress=stress,
+        sized_like=sized_like,
+        fits=fits,
     )
 
 

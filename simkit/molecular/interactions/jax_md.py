@@ -13,7 +13,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction, strain_derivative, taken
+from simkit.molecular.interactions.interaction import Interaction, differentiated, taken
 from simkit.molecular.spaces import Cell
 
 # Doublings of the capacity of a list before its positions are refused.
@@ -99,21 +99,10 @@ def _interaction(
             return neighbors
         return dataclasses.replace(neighbors, lists=_updated(neighbors.lists, _in_box(position, box)))
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        volume = spaces.volume_of(cell, position.shape[1])
-        return strain_derivative(lambda x, at, p: evaluate(x, at, p, neighbors), position, cell, params) / volume
-
     def sized_like(neighbors: JaxMdNeighbors) -> Interaction:
         return _interaction(energy, box, parameters, neighbor_list, neighbors.first)
 
-    return Interaction(
-        prepare=prepare,
-        refresh=refresh,
-        energy=evaluate,
-        force=lambda position, cell, params, neighbors: -jax.grad(evaluate)(position, cell, params, neighbors),
-        stress=stress,
-        sized_like=None if template is None else sized_like,
-    )
+    return differentiated(evaluate, prepare, refresh, sized_like=None if template is None else sized_like)
 
 
 def _lattice_vectors(box: Any, position: jax.Array) -> jax.Array:

@@ -12,9 +12,8 @@ from simkit.core.settings import arguments, number, text, whole
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction, strain_derivative
-from simkit.molecular.neighbors import neighbor_list
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.interactions.interaction import Interaction, differentiated
+from simkit.molecular.neighbors.neighbor_list import NeighborList, Within
 from simkit.molecular.neighbors.pairs import Pairs, listed_pairs
 from simkit.molecular.spaces import Cell
 
@@ -71,21 +70,7 @@ def learned_energy(
     """
     kinds = None if species is None else np.asarray(species, dtype=np.int32)
 
-    def reach(cell: Cell, position: jax.Array) -> jax.Array:
-        far = jnp.asarray((1 + skin) * cutoff, position.dtype)
-        # Rounding finds the nearest image only up to half the smallest width.
-        return jnp.minimum(far, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
-
-    def fits(cell: Cell, params: Params) -> jax.Array:
-        assert cell is not None  # free space fits any cut-off
-        return 2 * cutoff <= spaces.of_cell(cell, len(cell)).widths.min()
-
-    def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        return neighbor_list.build(position, cell, reach(cell, position), capacity)
-
-    def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        limit = jnp.asarray(cutoff, position.dtype)
-        return neighbor_list.refresh(neighbors, position, cell, limit, reach(cell, position))
+    within = Within(lambda params: cutoff, skin, capacity)
 
     def evaluate(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         if weights not in params:
@@ -100,23 +85,11 @@ def learned_energy(
                 f"learned_energy: the energy has shape {value.shape}; return one number, or one for each of the "
                 f"{len(position)} particles"
             )
-        is_valid = ~neighbors.overflowed if cell is None else ~neighbors.overflowed & fits(cell, params)
-        # NaN instead of a wrong value.
-        return jnp.where(is_valid, value.sum(), jnp.nan)
+        return within.valid_or_nan(value.sum(), cell, params, neighbors)
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        volume = spaces.volume_of(cell, position.shape[1])
-        return strain_derivative(lambda x, at, p: evaluate(x, at, p, neighbors), position, cell, params) / volume
-
-    return Interaction(
-        prepare=prepare,
-        refresh=refresh,
-        energy=evaluate,
-        force=lambda position, cell, params, neighbors: -jax.grad(evaluate)(position, cell, params, neighbors),
-        stress=stress,
-        sized_like=lambda neighbors: learned_energy(
+    def sized_like(neighbors: NeighborList) -> Interaction:
+        return learned_energy(
             energy, cutoff=cutoff, species=species, weights=weights, capacity=neighbors.capacity, skin=skin
-        ),
-        is_translation_invariant=False,
-        fits=fits,
-    )
+        )
+
+    return differentiated(evaluate, within.prepare, within.refresh, sized_like, within.fits)

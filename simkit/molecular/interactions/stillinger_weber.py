@@ -21,7 +21,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, ManyBody, Quantities
 from simkit.molecular.neighbors import neighbor_list
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.neighbor_list import NeighborList, Within
 from simkit.molecular.spaces import Cell, Components, Space
 
 # Energy in eV, length in angstrom.
@@ -135,28 +135,12 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
 
     Reference: Stillinger, Weber, Phys. Rev. B 31, 5262 (1985), doi:10.1103/PhysRevB.31.5262.
     """
-
-    def cutoff(params: Params) -> jax.Array:
-        return shape.reach * params["sigma"]
-
-    def reach(params: Params, cell: Cell) -> jax.Array:
-        # Rounding finds the nearest image only up to half the smallest width.
-        return jnp.minimum((1 + skin) * cutoff(params), spaces.of_cell(cell, 3).widths.min() / 2)
+    within = Within(lambda params: shape.reach * params["sigma"], skin, capacity)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
         if position.shape[1] != 3:
             raise UserError(f"positions have shape {position.shape}; Stillinger-Weber needs three dimensions")
-        return neighbor_list.build(position, cell, reach(params, cell), capacity)
-
-    def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        return neighbor_list.refresh(neighbors, position, cell, cutoff(params), reach(params, cell))
-
-    def fits(cell: Cell, params: Params) -> jax.Array:
-        return 2 * cutoff(params) <= spaces.of_cell(cell, 3).widths.min()
-
-    def valid_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        # NaN instead of a wrong value.
-        return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
+        return within.prepare(position, cell, params)
 
     def together(
         names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList
@@ -164,17 +148,17 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         volume = spaces.volume_of(cell, 3) if "stress" in names else 1.0
         energies, force, strain_derivative = sums(position, cell, params, neighbors, shape)
         results = {"energy": energies.sum(), "force": force, "stress": strain_derivative / volume}
-        return tuple(valid_or_nan(results[name], cell, params, neighbors) for name in names)
+        return tuple(within.valid_or_nan(results[name], cell, params, neighbors) for name in names)
 
     return Interaction(
         prepare=prepare,
-        refresh=refresh,
+        refresh=within.refresh,
         energy=lambda *moment: together(("energy",), *moment)[0],
         force=lambda *moment: together(("force",), *moment)[0],
         stress=lambda *moment: together(("stress",), *moment)[0],
         sized_like=lambda neighbors: stillinger_weber(capacity=neighbors.capacity, skin=skin, shape=shape),
         is_translation_invariant=True,
-        fits=fits,
+        fits=within.fits,
         together=together,
     )
 

@@ -18,7 +18,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, ManyBody
 from simkit.molecular.neighbors import neighbor_list
-from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.neighbors.neighbor_list import NeighborList, Within
 from simkit.molecular.spaces import Cell, Components
 
 # Energy in eV, length in angstrom; the values of 1989.
@@ -108,28 +108,16 @@ def tersoff(*, capacity: int = 16, skin: float = 0.1) -> Interaction:
     Reference: Tersoff, Phys. Rev. B 37, 6991 (1988), doi:10.1103/PhysRevB.37.6991, and 39, 5566 (1989),
     doi:10.1103/PhysRevB.39.5566.
     """
-
-    def reach(params: Params, cell: Cell) -> jax.Array:
-        return jnp.minimum((1 + skin) * params["outer"], spaces.of_cell(cell, 3).widths.min() / 2)
+    within = Within(lambda params: params["outer"], skin, capacity)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
         if position.shape[1] != 3:
             raise UserError(f"positions have shape {position.shape}; Tersoff's energy needs three dimensions")
-        return neighbor_list.build(position, cell, reach(params, cell), capacity)
-
-    def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        return neighbor_list.refresh(neighbors, position, cell, params["outer"], reach(params, cell))
-
-    def fits(cell: Cell, params: Params) -> jax.Array:
-        return 2 * params["outer"] <= spaces.of_cell(cell, 3).widths.min()
-
-    def valid_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        # NaN instead of a wrong value.
-        return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
+        return within.prepare(position, cell, params)
 
     def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         apart, is_used = _separations(position, cell, neighbors)
-        return valid_or_nan(_energies(apart, is_used, params).sum(), cell, params, neighbors)
+        return within.valid_or_nan(_energies(apart, is_used, params).sum(), cell, params, neighbors)
 
     def force(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         apart, is_used = _separations(position, cell, neighbors)
@@ -142,24 +130,24 @@ def tersoff(*, capacity: int = 16, skin: float = 0.1) -> Interaction:
         ]
         columns = [theirs - own for own, theirs in zip(exerted, received, strict=True)]
         value = neighbor_list.to_particles(neighbors, jnp.stack(columns, axis=-1))
-        return valid_or_nan(value, cell, params, neighbors)
+        return within.valid_or_nan(value, cell, params, neighbors)
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         volume = spaces.volume_of(cell, 3)
         apart, is_used = _separations(position, cell, neighbors)
         slopes = jax.grad(lambda apart: _energies(apart, is_used, params).sum())(apart)
         tensor = jnp.stack([jnp.stack([(a * g).sum() for g in slopes]) for a in apart])
-        return valid_or_nan((tensor + tensor.T) / (2 * volume), cell, params, neighbors)
+        return within.valid_or_nan((tensor + tensor.T) / (2 * volume), cell, params, neighbors)
 
     return Interaction(
         prepare=prepare,
-        refresh=refresh,
+        refresh=within.refresh,
         energy=energy,
         force=force,
         stress=stress,
         sized_like=lambda neighbors: tersoff(capacity=neighbors.capacity, skin=skin),
         is_translation_invariant=True,
-        fits=fits,
+        fits=within.fits,
     )
 
 

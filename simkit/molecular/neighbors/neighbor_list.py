@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.formulation import by_device, precise_product
 from simkit.core.pytrees import pytree
+from simkit.core.simulation import Params
 from simkit.core.tracing import kernel
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.cell_list import (
@@ -122,6 +124,45 @@ def partners_of(excluded: np.ndarray, count: int) -> np.ndarray:
     table = np.full((count, numbers.max(initial=0)), -1, np.int32)
     table[first, np.arange(len(first)) - np.repeat(np.cumsum(numbers) - numbers, numbers)] = second
     return table
+
+
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """Neighbors within a cut-off in cells at least twice as wide, for interactions that take nearest images only.
+
+    Attributes:
+        cutoff: ``params -> length``.
+        skin: of the list beyond the cut-off, in units of the cut-off.
+        capacity: neighbors per particle that the list can hold at first.
+    """
+
+    cutoff: Callable[[Params], jax.Array | float]
+    skin: float
+    capacity: int
+
+    def prepare(self, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
+        """Return the neighbor list."""
+        return build(position, cell, self._reach(position, cell, params), self.capacity)
+
+    def refresh(self, neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
+        """Return the neighbor list at new positions."""
+        cutoff = jnp.asarray(self.cutoff(params), position.dtype)
+        return refresh(neighbors, position, cell, cutoff, self._reach(position, cell, params))
+
+    def fits(self, cell: Cell, params: Params) -> jax.Array:
+        """Return whether a cell is wide enough; free space is."""
+        if cell is None:
+            return jnp.bool_(True)
+        return 2 * self.cutoff(params) <= spaces.of_cell(cell, len(cell)).widths.min()
+
+    def valid_or_nan(self, value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
+        """Return a value, or NaN in place of a wrong one: where the list overflowed, or the cell is too small."""
+        return jnp.where(self.fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
+
+    def _reach(self, position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+        far = jnp.asarray((1 + self.skin) * self.cutoff(params), position.dtype)
+        # Rounding finds the nearest image only up to half the smallest width.
+        return jnp.minimum(far, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
 
 
 def build(

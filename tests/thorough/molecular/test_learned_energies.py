@@ -6,36 +6,9 @@ import pytest
 
 import simkit
 from simkit import molecular
+from tests.molecular.test_learned_and_ase import double_precision, model, weights
 
-CUTOFF = 2.5
-CENTERS = jnp.linspace(0.8, CUTOFF, 8)
-
-
-def radial_network(weights, position, species, cell, neighbors):
-    """Return the energy of each particle: a layer of neurons of the densities at several radii."""
-    r = jnp.where(neighbors.is_pair, neighbors.distance, CUTOFF)
-    window = jnp.where(neighbors.is_pair, (1 - (r / CUTOFF) ** 2) ** 3, 0)
-    density = (window[..., None] * jnp.exp(-4 * (r[..., None] - CENTERS) ** 2)).sum(axis=1)
-    hidden = jnp.tanh((density[:, :, None] * weights["in"]).sum(axis=1))
-    core = jnp.where(neighbors.is_pair, window / r**12, 0).sum(axis=1) / 2
-    return core + (hidden * weights["out"]).sum(axis=1)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return molecular.interactions.learned_energy(radial_network, cutoff=CUTOFF, capacity=4)
-
-
-@pytest.fixture(scope="module")
-def weights():
-    keys = jax.random.split(jax.random.key(1))
-    return {"in": 0.3 * jax.random.normal(keys[0], (8, 4)), "out": -jnp.abs(jax.random.normal(keys[1], (4,)))}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def double_precision():
-    with jax.enable_x64(True):
-        yield
+__all__ = ["double_precision", "model", "weights"]
 
 
 def cluster(model, weights):
