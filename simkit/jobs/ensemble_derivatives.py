@@ -83,17 +83,17 @@ def ensemble_derivative(
         >>> values = {"k": 1.0, "temperature": 2.0, "time_step": 0.2, "mass": 1.0, "friction": 1.0}
         >>> cloud = molecular.dynamics.langevin(spring, lambda params, key: jnp.zeros((100, 2)), params=values)
         >>> cloud = cloud.with_quantities(spread=lambda state, params: jnp.mean(state.position**2))
-        >>> found = simkit.ensemble_derivative(cloud, ["k", "temperature"], quantity="spread", steps=5000)
-        >>> print(f"{found.derivative['temperature']:.0f} = 1 / k,", found.error["temperature"] < 0.2)
+        >>> average = simkit.ensemble_derivative(cloud, ["k", "temperature"], quantity="spread", steps=5000)
+        >>> print(f"{average.derivative['temperature']:.0f} = 1 / k,", average.error["temperature"] < 0.2)
         1 = 1 / k, True
     """
     enter("ensemble_derivative", scenario, values)
     with computing_on(device):
         loaded = load(scenario, values)
-        found = averaged_over_ensemble(loaded, wrt, quantity, every, skip)
-    if found.note:
-        warnings.warn(found.note, stacklevel=2)
-    return EnsembleAverage(found.value, found.value_error, found.derivative, found.error, found.note)
+        average = averaged_over_ensemble(loaded, wrt, quantity, every, skip)
+    if average.note:
+        warnings.warn(average.note, stacklevel=2)
+    return EnsembleAverage(average.value, average.value_error, average.derivative, average.error, average.note)
 
 
 def averaged_over_ensemble(

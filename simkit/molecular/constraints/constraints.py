@@ -58,12 +58,12 @@ class Clusters:
 
     def squared(self, params: Params, dtype: jnp.dtype) -> jax.Array:
         """Return the squared lengths, (m, C)."""
-        given = jnp.asarray(self.lengths(params), dtype)
-        if given.ndim:
-            if (last := self.rows.max()) >= len(given):
-                raise UserError(f"there are {len(given)} lengths of rigid bonds; give one for each of {last + 1}")
-            given = given[jnp.asarray(self.rows)]
-        return jnp.broadcast_to(given**2, self.rows.shape)
+        lengths = jnp.asarray(self.lengths(params), dtype)
+        if lengths.ndim:
+            if (last := self.rows.max()) >= len(lengths):
+                raise UserError(f"there are {len(lengths)} lengths of rigid bonds; give one for each of {last + 1}")
+            lengths = lengths[jnp.asarray(self.rows)]
+        return jnp.broadcast_to(lengths**2, self.rows.shape)
 
     def coupling(self, mobility: jax.Array) -> jax.Array:
         """Return ``G_kl = sum_a B_ka B_la / m_a``, (m, m, C), of inverse masses (N,)."""
@@ -72,9 +72,9 @@ class Clusters:
         first, second = np.nonzero((self.incidence @ self.incidence.T) * (1 - np.eye(size)))
         both = self.incidence[first] * self.incidence[second]
         shared = mobility[jnp.asarray(self.atoms[np.abs(both).argmax(axis=1)])] if len(both) else jnp.zeros((0, number))
-        found = jnp.zeros((size, size, number), mobility.dtype)
-        found = found.at[np.arange(size), np.arange(size)].set(ends)
-        return found.at[first, second].set(both.sum(axis=1)[:, None].astype(mobility.dtype) * shared)
+        matrix = jnp.zeros((size, size, number), mobility.dtype)
+        matrix = matrix.at[np.arange(size), np.arange(size)].set(ends)
+        return matrix.at[first, second].set(both.sum(axis=1)[:, None].astype(mobility.dtype) * shared)
 
     @functools.cached_property
     def incidence(self) -> np.ndarray:
@@ -175,8 +175,8 @@ class Constraints:
         def impulses(each: Clusters) -> Components:
             before = each.vectors(old)
             values = each.vectors(moved), before, each.coupling(mobility), each.squared(params, moved.dtype)
-            found = multipliers(each.find, *values)
-            return tuple(found * s for s in before)
+            strengths = multipliers(each.find, *values)
+            return tuple(strengths * s for s in before)
 
         return self._on_particles(impulses, mobility, moved)
 
@@ -196,8 +196,8 @@ class Constraints:
         def impulses(each: Clusters) -> Components:
             bonds = each.vectors(position)
             rates = product(bonds, each.vectors(velocity))
-            found = solved(gram(bonds, each.coupling(mobility)), -rates)
-            return tuple(found * r for r in bonds)
+            strengths = solved(gram(bonds, each.coupling(mobility)), -rates)
+            return tuple(strengths * r for r in bonds)
 
         return velocity + self._on_particles(impulses, mobility, velocity)
 
@@ -206,10 +206,10 @@ class Constraints:
     ) -> jax.Array:
         """Return the sum of the impulses on each particle over its mass, (N, d)."""
         table = jnp.asarray(terms_of_atoms(self.bonds, len(like)))
-        found = [impulses(each) for each in self.clusters]
+        of_clusters = [impulses(each) for each in self.clusters]
         columns = []
         for axis in range(like.shape[1]):
-            flat = jnp.concatenate([each[axis].ravel() for each in found])
+            flat = jnp.concatenate([each[axis].ravel() for each in of_clusters])
             both = jnp.concatenate([-flat, flat, jnp.zeros(1, flat.dtype)])
             columns.append(both.at[table].get(mode="promise_in_bounds").sum(axis=0))
         return mobility[:, None] * jnp.stack(columns, axis=-1)
