@@ -208,7 +208,7 @@ def write_page(scenario: Scenario, folder: Path) -> Entry:
     except (UserError, JaxRuntimeError) as error:
         # A program that the compiler refuses is told as well.
         report, missing, message = None, one_line(error), one_line(error)
-    differs = "" if report is None else "; ".join(each.partition(": ")[2] for each in report.misses)
+    differs = "" if report is None else "; ".join(report.misses)
     write_json(home / "card.json", _card_of(home) | {"missing_page": missing or differs})
     if report is None or missing:
         (home / PAGE).unlink(missing_ok=True)

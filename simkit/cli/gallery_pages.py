@@ -78,16 +78,23 @@ def index_page(shown: Sequence[Shown], sizes: Mapping[str, tuple[int, int]]) -> 
     sections = []
     for domain in domains:
         cards = [_card(scene, sizes[scene.name]) for scene in shown if scene.domain == domain]
-        heading = f"<h2>{literal(domain.replace('_', ' ').capitalize())}</h2>"
-        sections.append(f'<section>{heading}<div class="cards">{"".join(cards)}</div></section>')
+        heading = f"<h2>{_heading(domain)}</h2>"
+        section = f'<section id="{literal(domain)}">{heading}<div class="cards">{"".join(cards)}</div></section>'
+        sections.append(section)
+    links = " · ".join(f'<a href="#{literal(domain)}">{_heading(domain)}</a>' for domain in domains)
     return page(
         "simkit gallery",
         _loading(""),
         "<main><h1>simkit gallery</h1><p>Each film is one command; its scenario can be swept, differentiated and "
-        'optimized.</p><form role="search"><input type="search" aria-label="filter by words" '
+        f'optimized.</p><nav aria-label="domains">{links}</nav>'
+        '<form role="search"><input type="search" aria-label="filter by words" '
         f'placeholder="filter by words"><output aria-live="polite"></output>{"".join(buttons)}</form>'
         f"{''.join(sections)}</main>",
     )
+
+
+def _heading(domain: str) -> str:
+    return literal(domain.replace("_", " ").capitalize())
 
 
 def _card(scene: Shown, size: tuple[int, int]) -> str:

@@ -118,8 +118,8 @@ def test_pages_show_texts_of_a_scenario_literally(tmp_path):
     drawn(tmp_path, scenario.name)
     page = write_index([scenario], tmp_path)
     shown = Words(page.read_text())
-    # The script of the gallery itself, and the link to the page of the scenario.
-    assert [shown.tags.count(tag) for tag in ("script", "video", "img", "a", "s", "em")] == [1, 1, 0, 1, 0, 0]
+    # The script of the gallery itself, and the links to the domain and to the page of the scenario.
+    assert [shown.tags.count(tag) for tag in ("script", "video", "img", "a", "s", "em")] == [1, 1, 0, 2, 0, 0]
     assert HOSTILE[0] in shown.text and HOSTILE[1] in shown.text
     assert 'width="480" height="420"' in page.read_text()
     of_scenario = Words((tmp_path / scenario.name / "index.html").read_text())

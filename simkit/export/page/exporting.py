@@ -254,7 +254,7 @@ class PageReport:
     def misses(self) -> list[str]:
         """One line for each output that differs from JAX by more than is allowed."""
         return [
-            f"{self.file}: {difference.output} of '{form}' differs from JAX by {difference.error:.2g} in onnxruntime; "
+            f"{difference.output} of '{form}' differs from JAX by {difference.error:.2g} in onnxruntime; "
             f"{difference.allowed:.2g} is allowed"
             for form, differences in self.differences.items()
             for difference in differences

@@ -183,7 +183,7 @@ def embedded_atom(
     Density and pair energy should end smoothly at the cut-off, where they are truncated.
 
     Args:
-        density: f, ``(distance, **parameters) -> `` density at the first particle of a pair by the second.
+        density: f, ``(distance, **parameters) -> density``, at the first particle of a pair by the second.
         embedding: F, ``(rho, **parameters) -> energy``, elementwise.
         pair: phi, ``(distance, **parameters) -> energy``.
         cutoff: length, or ``params -> length``; at most half the smallest width of a periodic cell.
