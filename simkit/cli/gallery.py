@@ -48,7 +48,7 @@ def escaped(text: str) -> str:
 FILM, POSTER = "film.mp4", "poster.webp"
 SIZE = 640 * 360
 FRAMES = 100
-LARGEST_FILM = 400_000
+LARGEST_FILM = 300_000
 # Entries of a card that the index shows.
 TEXTS = ("name", "title", "summary", "domain", "command")
 # Charts of a card, and points of each.
