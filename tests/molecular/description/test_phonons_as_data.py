@@ -1,5 +1,7 @@
 """Phonons of systems described as data: a lattice of springs in closed form, speeds of sound, and what is refused."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -43,7 +45,7 @@ def springs():
 def test_a_lattice_of_springs_has_the_frequencies_of_its_closed_form(springs):
     simulation, (observed, numbers), (slopes, _) = springs
     fractions = np.array([CORNERS[name] for name in SPRINGS["phonons"]["path"]], float)
-    lines = [first + np.arange(4)[:, None] / 4 * (last - first) for first, last in zip(fractions, fractions[1:])]
+    lines = [first + np.arange(4)[:, None] / 4 * (last - first) for first, last in itertools.pairwise(fractions)]
     vectors = np.array([[1, 0], [1.5, 0.75**0.5]])
     waves = 2 * np.pi * np.concatenate([*lines, fractions[-1:]]) @ np.linalg.inv(vectors).T
     neighbors = np.array([[np.cos(angle), np.sin(angle)] for angle in np.pi / 3 * np.arange(6)])
