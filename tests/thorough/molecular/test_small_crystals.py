@@ -38,7 +38,7 @@ def test_the_shape_of_a_twisted_molecule_has_the_derivatives_of_relaxing_it_anew
         "atoms": {"C": 5},
         "bonds": [{"potential": "harmonic", "values": {"stiffness": 100, "length": "length"}, "members": "chain"}],
         "angles": [{"potential": "harmonic", "values": {"stiffness": 20, "angle": "bend"}}],
-        "dihedrals": [{"potential": "periodic", "periodicity": 3, "values": {"strength": "twist", "phase": 0.3}}],
+        "dihedrals": [{"potential": "periodic", "periodicity": 3, "values": {"strength": 0.7, "phase": "phase"}}],
         "exclude": "angles",
         "coordinates": [[0, 0, 0], [1, 0, 0], [1.4, 0.9, 0], [2.4, 1.0, 0.3], [2.7, 1.9, 0.6]],
     }
@@ -50,9 +50,9 @@ def test_the_shape_of_a_twisted_molecule_has_the_derivatives_of_relaxing_it_anew
         interactions=[{"potential": "lennard_jones", "cutoff": 5.0}],
         relax={"force_tolerance": 1e-12},
         observed=["molecules"],
-        parameters={"length": 1.0, "bend": 1.9, "twist": 0.7, "epsilon": 1.0, "sigma": 1.7},
+        parameters={"length": 1.0, "bend": 1.9, "phase": 1.5, "epsilon": 1.0, "sigma": 1.7},
     )
-    names = ["length", "bend", "twist", "epsilon", "sigma"]
+    names = ["length", "bend", "phase", "epsilon", "sigma"]
     checked = compare(load(simulation, {"steps": 2000}), names, "mean_square_end_to_end", "reverse")
     assert np.all([abs(slope) > 1e-4 for slope in checked.derivative.values()])
     assert max(checked.relative_difference.values()) < 1e-6, checked
