@@ -215,14 +215,14 @@ def _first() -> Schema:
         "its_error?": about("estimated error of the difference", NUMBER),
         "relative_difference?": NUMBER,
         "verdict?": about("whether they agree, in a word"),
-        "standard_error?": about("with --seeds", NUMBERS),
+        "standard_error?": about("with --seeds or --method fluctuation", NUMBERS),
     }
     return _derivative(
         wrt=about("by parameter", named(table(row))),
         **{
             "memory?": about("how it fits in the memory limit"),
             "seeds?": INTEGER,
-            "standard_error?": about("of the mean over seeds", NUMBER),
+            "standard_error?": about("of the mean over seeds or samples", NUMBER),
             "directory?": FOLDER,
         },
     )

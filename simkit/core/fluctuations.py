@@ -120,6 +120,63 @@ def ensemble_derivative(
     Reference: Wang, Martinez, Pande, J. Phys. Chem. Lett. 5, 1885 (2014), doi:10.1021/jz500737m (fluctuation
     formulas); Kuensch, Ann. Stat. 17, 1217 (1989), doi:10.1214/aos/1176347265 (jackknife of dependent samples).
     """
+    made = sampling(simulation, quantity, wrt, steps=steps, every=every, skip=skip)
+    advance = segment(made.simulation, made.steps)
+
+    def run(params: Params, key: jax.Array) -> tuple[EnsembleDerivative, State, jax.Array]:
+        last = advance(made.simulation.init(params, key), params)
+        return made.result(last, params), last.state, status_of(simulation)(last.state, params)
+
+    return compiled(run)
+
+
+@pytree
+class Sampled:
+    """State of a simulation, and means over its samples.
+
+    Attributes:
+        state: the state.
+        count: samples so far; below zero before the first.
+        origin: A, (), and dA/dp and g, (P,), of the first sample: means of products of large numbers would lose digits.
+        means: of the batches: A, (B,), dA/dp, g and A g, (B, P), where A and g are deviations from the first.
+    """
+
+    state: State
+    count: jax.Array
+    origin: tuple[jax.Array, jax.Array, jax.Array]
+    means: tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
+
+class Sampling(NamedTuple):
+    """A simulation of which each step is several of another and a sample.
+
+    Attributes:
+        simulation: with states `Sampled`.
+        steps: number of its steps.
+        result: ``(last state, params) -> EnsembleDerivative``, NaN before the last sample.
+    """
+
+    simulation: Simulation
+    steps: int
+    result: Callable[[Sampled, Params], EnsembleDerivative]
+
+
+def sampling(
+    simulation: Simulation, quantity: str, wrt: str | Sequence[str], *, steps: int, every: int, skip: int
+) -> Sampling:
+    """Return the samples of `ensemble_derivative` as a simulation, which runs in pieces.
+
+    Args:
+        simulation: as for `ensemble_derivative`, as are all others.
+        quantity: name of a diagnostic.
+        wrt: paths of parameters.
+        steps: of the run.
+        every: steps between samples.
+        skip: steps before the first sample.
+
+    Raises:
+        UserError: as `ensemble_derivative` does.
+    """
     weight = weight_of(simulation)
     if isinstance(weight, str):
         raise UserError(f"there is no derivative by fluctuations: {weight}")
@@ -135,10 +192,11 @@ def ensemble_derivative(
         raise UserError(
             f"steps = {steps}, skip = {skip}, every = {every} leave fewer than {2 * BATCHES} samples; take more steps"
         )
-    # What is left over is skipped, too.
+    # What is left over is skipped, too; the number of all steps is a multiple of the batches.
     before = steps - every * each * BATCHES
+    skipped = before // every // BATCHES * BATCHES
 
-    def sampled(state: State, params: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def sample(state: State, params: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return A, (), and dA/dp and g as vectors, (P,)."""
         chosen = {name: paths.leaves(params)[name] for name in names}
 
@@ -156,39 +214,56 @@ def ensemble_derivative(
 
     advance = segment(simulation, every)
 
-    def run(params: Params, key: jax.Array) -> tuple[EnsembleDerivative, State, jax.Array]:
-        state = segment(simulation, before)(simulation.init(params, key), params)
-        # Sums of deviations from one sample: means of products of large numbers would lose digits.
-        origin = sampled(state, params)
+    def init(params: Params, key: jax.Array) -> Sampled:
+        state = segment(simulation, before - skipped * every)(simulation.init(params, key), params)
+        origin = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(sample, state, params))
+        value, slope, score = (jnp.zeros((BATCHES, *x.shape), x.dtype) for x in origin)
+        means = value, slope, score, jnp.zeros_like(score)
+        return Sampled(state=state, count=jnp.int32(-skipped), origin=origin, means=means)
 
-        def sample(carry: tuple[State, Any], _: None) -> tuple[tuple[State, Any], None]:
-            state, sums = carry
-            state = advance(state, params)
-            value, slope, score = sampled(state, params)
-            value, score = value - origin[0], score - origin[2]
-            terms = value, slope, score, value * score
-            return (state, jax.tree.map(jnp.add, sums, terms)), None
+    def step(sampled: Sampled, params: Params) -> Sampled:
+        state = advance(sampled.state, params)
 
-        def batch(state: State, _: None) -> tuple[State, Any]:
-            zeros = jnp.zeros_like(origin[0]), *(jnp.zeros_like(origin[1]),) * 3
-            (state, sums), _ = jax.lax.scan(sample, (state, zeros), None, each)
-            return state, jax.tree.map(lambda total: total / each, sums)
+        def added() -> tuple[Any, Any]:
+            new = sample(state, params)
+            origin = jax.tree.map(lambda x, first: jnp.where(sampled.count == 0, x, first), new, sampled.origin)
+            value, score = new[0] - origin[0], new[2] - origin[2]
+            terms, batch = (value, new[1], score, value * score), sampled.count // each
+            return origin, jax.tree.map(lambda mean, x: mean.at[batch].add(x / each), sampled.means, terms)
 
-        state, means = jax.lax.scan(batch, state, None, BATCHES)
+        origin, means = jax.lax.cond(sampled.count >= 0, added, lambda: (sampled.origin, sampled.means))
+        return Sampled(state=state, count=sampled.count + 1, origin=origin, means=means)
+
+    def result(last: Sampled, params: Params) -> EnsembleDerivative:
+        means, origin = last.means, last.origin
+        means = jax.tree.map(lambda mean: jnp.where(last.count >= each * BATCHES, mean, jnp.nan), means)
         value, value_error = _jackknife(lambda value, slope, score, both: value, means)
         slope, error = _jackknife(lambda value, slope, score, both: slope + both - value * score, means)
         unravel = ravel_pytree({name: paths.leaves(params)[name] for name in names})[1]
         away = means[0] - means[0].mean()
-        result = EnsembleDerivative(
+        return EnsembleDerivative(
             value=origin[0] + value,
             value_error=value_error,
             derivative=unravel(slope),
             error=unravel(error),
             correlation=jnp.sum(away[1:] * away[:-1]) / jnp.sum(away**2),
         )
-        return result, state, status_of(simulation)(state, params)
 
-    return compiled(run)
+    def sized_like(sampled: Sampled) -> Simulation:
+        resized = simulation.with_buffers_of(sampled.state)
+        return sampling(resized, quantity, wrt, steps=steps, every=every, skip=skip).simulation
+
+    inner = status_of(simulation)
+    made = Simulation(
+        init=init,
+        step=step,
+        observe=lambda sampled, params: {},
+        diagnose=lambda sampled, params: {"samples": jnp.maximum(sampled.count, 0)},
+        params=simulation.params,
+        status=lambda sampled, params: inner(sampled.state, params),
+        sized_like=simulation.sized_like and sized_like,
+    )
+    return Sampling(made, skipped + each * BATCHES, result)
 
 
 def _jackknife(estimate: Callable[..., jax.Array], means: Any) -> tuple[jax.Array, jax.Array]:

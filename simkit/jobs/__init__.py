@@ -9,6 +9,7 @@ KINDS |= {
     "config_sweep": "simkit.jobs.config_sweeps:ConfigSweep",
     "optimize": "simkit.jobs.optimizations:Optimization",
     "grad": "simkit.jobs.stored_derivatives:Gradient",
+    "fluctuations": "simkit.jobs.ensemble_derivatives:Fluctuations",
     "optimize_starts": "simkit.jobs.optimizations:Starts",
 }
 RUNS.add({"frame": "simkit.jobs.stored_jobs:frame_archive"})

@@ -5,5 +5,6 @@ VIEWS = {
     "field": "simkit.render.declarations:field",
     "particles": "simkit.render.declarations:particles",
     "bodies": "simkit.render.declarations:bodies",
+    "curves": "simkit.render.declarations:curves",
     "chart": "simkit.render.declarations:chart",
 }

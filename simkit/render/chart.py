@@ -238,13 +238,13 @@ class LinePainter(Page):
         self._y = np.where(np.isfinite(values), values, np.nan)
         clock = next((name for name in ("time", "iteration") if name in diagnostics), "frame")
         self._x = np.asarray(diagnostics.get(clock, np.arange(len(values))), float)
-        width, height = size = _page(size) if isinstance(size, int) else size
+        width, height = size = page_of_shape(size) if isinstance(size, int) else size
         with house_style():
             super().__init__(clip, size, scale_of(size))
             left, bottom, right, top = _AXES
             self.axes.set_position((left, bottom, right - left, top - bottom))
             self.axes.grid(True)
-            self.axes.set(xlim=_limits(self._x, 0.0), ylim=settings.limits or _limits(self._y, _MARGIN))
+            self.axes.set(xlim=limits_of(self._x, 0.0), ylim=settings.limits or limits_of(self._y, _MARGIN))
             fit(self.axes.set_xlabel(drawable(with_unit(clock, clip.units.get(clock, "")))), (right - left) * width)
             fit(self.axes.set_ylabel(drawable(with_unit(settings.label, settings.unit))), (top - bottom) * height)
             self.axes.plot(self._x, self._y, color=MUTED, alpha=0.3, lw=1.0)
@@ -267,13 +267,13 @@ class LinePainter(Page):
         return self.picture(index, (self._line, self._point))
 
 
-def _page(pixels: int) -> tuple[int, int]:
+def page_of_shape(pixels: int) -> tuple[int, int]:
     """Return the even width and height of a page of 16:9."""
     width, height = (16 * pixels / 9) ** 0.5, (9 * pixels / 16) ** 0.5
     return 2 * round(width / 2), 2 * round(height / 2)
 
 
-def _limits(values: np.ndarray, margin: float) -> tuple[float, float]:
+def limits_of(values: np.ndarray, margin: float) -> tuple[float, float]:
     """Return the range of the finite values with a margin."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)

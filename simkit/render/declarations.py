@@ -93,6 +93,17 @@ def bodies(clip: Clip, size: Size) -> Painter:
     return (SidePainter if camera == "side" else PerspectivePainter)(clip, size)
 
 
+@view(
+    keys={"along": line("coordinate along the horizontal axis, that of the first axis of the array")},
+    source="observed",
+)
+def curves(clip: Clip, size: Size) -> Painter:
+    """Return the painter of an array over a coordinate."""
+    from simkit.render.curves import CurvePainter
+
+    return CurvePainter(clip, size)
+
+
 @view(keys={}, source="diagnosed", likely=_numbers)
 def chart(clip: Clip, size: Size) -> Painter:
     """Return the painter of a diagnostic over time."""

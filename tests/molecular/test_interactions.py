@@ -229,6 +229,15 @@ def test_declared_parameters_without_effect_or_value_are_refused(x64, names, mes
         user_energy(gaussians, parameters=names).force(position, cell, {**params, "mass": jnp.asarray(1.0)}, ())
 
 
+def test_the_stress_of_an_energy_that_takes_the_sides_of_a_box_alone_is_nan(x64):
+    position, cell, params = jnp.asarray([[0.2, 0.4], [1.0, 0.1], [0.5, 0.7]]), jnp.asarray([2.0, 3.0]), {"k": 2.0}
+    both = user_energy(lambda x, at, p: p["k"] * spaces.volume_of(at, 2) ** 2)
+    np.testing.assert_allclose(both.stress(position, cell, params, ()), 2 * 2.0 * 6.0 * np.eye(2), atol=1e-12)
+    alone = user_energy(lambda x, at, p: p["k"] * jnp.prod(at) ** 2)
+    assert np.isnan(alone.stress(position, cell, params, ())).all()
+    assert not np.isnan(alone.energy(position, cell, params, ()))
+
+
 def network_energy(position, cell, params):
     """Return springs to the origin, and a small network of the distance from it for each particle."""
     (first, shift), last = params["net"]["hidden"], params["net"]["last"]

@@ -12,6 +12,7 @@ from simkit.render import chart
 from simkit.render.animate import render
 from simkit.render.chart import SweepData, is_geometric, sweep_chart
 from simkit.render.views import new_painter
+from simkit.scenario.drawing import render_settings
 from tests.tables import every
 
 
@@ -290,3 +291,18 @@ def test_charts_are_the_same_bytes_every_time(tmp_path):
     for name in ("a.png", "b.png"):
         sweep_chart(tmp_path / name, data)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_curves_are_drawn_over_their_coordinate_with_its_named_places():
+    values = np.stack([np.full((3, 2), np.nan), np.arange(6.0).reshape(3, 2)])
+    settings = render_settings({"view": "curves", "quantity": "omega", "along": "path"})
+    coordinates = {"path": np.arange(3.0), "path_names": np.array(["G", "X", "L"]), "other": np.arange(4.0)}
+    painter = new_painter({"omega": values}, {}, coordinates, "Phonons", settings, size=(320, 180))
+    empty, full = painter.image(0), painter.image(1)
+    assert (empty != full).any() and len(painter) == 2
+    assert [label.get_text() for label in painter.axes.get_xticklabels()] == ["G", "X", "L"]
+    assert [line.get_ydata().tolist() for line in painter._lines] == [[0, 2, 4], [1, 3, 5]]
+    for along, message in (("pth", "did you mean 'path'"), ("other", "has 4 points")):
+        wrong = render_settings({"view": "curves", "quantity": "omega", "along": along})
+        with pytest.raises(UserError, match=message):
+            new_painter({"omega": values}, {}, coordinates, "Phonons", wrong, size=(320, 180))

@@ -65,14 +65,15 @@ def report(
     Returns:
         The exit code.
     """
-    mean = derivative if derivative.seeds else None
+    mean = derivative if derivative.error else None
     columns = MEAN_COLUMNS if mean else COLUMNS if checked else COLUMNS[:1]
     exact = 1 if mean else 2
     rows = _rows(derivative, checked, wrt)
     if json:
         result = _as_data(derivative, scenario, objective)
         result |= {"memory": derivative.fit} if derivative.fit else {}
-        result |= {"seeds": mean.seeds, "standard_error": mean.value_error} if mean else {}
+        result |= {"seeds": derivative.seeds} if derivative.seeds else {}
+        result |= {"standard_error": derivative.value_error} if mean else {}
         result |= {"directory": folder} if folder else {}
         keys = [column.replace(" ", "_") for column in columns]
         print_json(
@@ -101,7 +102,7 @@ def _print_value(
     result: "Derivative | Curvature", scenario: Scenario, objective: str, mean: "Derivative | None" = None
 ) -> None:
     error = f" +- {_rough(mean.value_error)}" if mean else ""
-    members = f"; mean of {mean.seeds} seeds" if mean else ""
+    members = "" if mean is None else f"; mean of {mean.seeds} seeds" if mean.seeds else "; mean over samples"
     doc = objective_settings(scenario, objective).doc
     meaning = f"{f'{doc}; ' if doc else ''}{scenario.run.precision}{members}"
     print(f"{objective} = {result.value:.10g}{error}   ({meaning})\n")
@@ -134,7 +135,7 @@ def _exit_code(result: "Derivative | Curvature", scenario: Scenario, numbers: st
 
 def _rows(derivative: "Derivative", checked: "GradientCheck | None", wrt: Sequence[str]) -> dict[str, list[Any]]:
     columns: list[Mapping[str, Any]] = [derivative.derivative]
-    if derivative.seeds:
+    if derivative.error:
         columns.append(derivative.error)
     if checked is not None:
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}

@@ -182,6 +182,7 @@ class Grad:
     EXAMPLES = (
         "simkit grad bouncing_ball --wrt launch_speed --check",
         "simkit grad bouncing_ball --wrt launch_speed,launch_angle --second",
+        "simkit grad nose_hoover --method fluctuation --objective potential_energy --wrt temperature",
     )
 
     @staticmethod
@@ -191,6 +192,15 @@ class Grad:
         add_device(parser)
         add_wrt(parser)
         add_mode(parser)
+        parser.add_argument(
+            "--method",
+            default="path",
+            choices=("path", "fluctuation"),
+            help="path: through the steps, or implicitly at rest (default); fluctuation: of the mean of a diagnostic, "
+            "--objective, in a bath, with standard errors",
+        )
+        parser.add_argument("--every", type=int, metavar="N", help="fluctuation: steps between samples (default: 10)")
+        parser.add_argument("--skip", type=int, metavar="N", help="fluctuation: steps before them (default: a fifth)")
         parser.add_argument(
             "--memory", help="memory limit of the derivative, such as 200MB; steps are recomputed to stay within it"
         )
@@ -231,6 +241,9 @@ class Grad:
 
         scenario = scenario_of(arguments)
         wrt = selected_parameters(scenario, names_of(arguments.wrt))
+        if arguments.method == "fluctuation":
+            return Grad.by_fluctuations(arguments, scenario, wrt)
+        exclude(arguments, ["every", "skip"], "is for averages", "add --method fluctuation, or leave it out")
         objective = objective_name(scenario, arguments.objective)
         use_compilation_cache()
         if arguments.seeds is not None:
@@ -271,6 +284,27 @@ class Grad:
             note = note_of(scenario, objective, checked.status, checked.derivative)
             derivative = Derivative(checked.value, checked.derivative, checked.status, note)
             return report(derivative, scenario, objective, wrt, json=arguments.json, checked=checked)
+
+    @staticmethod
+    def by_fluctuations(arguments: argparse.Namespace, scenario: Any, wrt: list[str]) -> int:
+        """Average a diagnostic of one run in a bath, differentiate the average by fluctuations, and report."""
+        from simkit.cli.reports.derivative import report
+        from simkit.jobs.derivatives import objective_name
+        from simkit.jobs.ensemble_derivatives import fluctuation_job
+        from simkit.jobs.job import begin
+
+        names = ["seeds", "check", "second", "memory", "processes"]
+        exclude(arguments, names, "is for a derivative through the steps", "leave it out, or --method fluctuation")
+        quantity = arguments.objective or objective_name(scenario, None)
+        use_compilation_cache()
+        job = fluctuation_job(scenario, wrt, quantity, arguments.every or 10, arguments.skip)
+        if arguments.output is not None:
+            work = partial(begin, job, arguments.output, arguments.overwrite)
+            return carry_out(job, arguments.output, arguments, None, work)
+        exclude(arguments, ["overwrite", "report"], "needs --output", "give a folder, or leave it out")
+        with on_device(arguments), Progress(scenario.name, doing="sampling", phase="ran") as progress:
+            derivative = begin(job, None, report=progress.update)
+        return report(derivative, scenario, job.objective, wrt, json=arguments.json)
 
 
 class Optimize:

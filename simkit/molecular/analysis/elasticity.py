@@ -305,7 +305,14 @@ def elastic_constants(
         return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
 
     # In a field with the period of the cell translations are no zero modes.
-    motions = zero_modes(force_of, position, rotations=False, length=0.0, among=~held)
+    motions = zero_modes(
+        force_of,
+        position,
+        rotations=False,
+        length=0.0,
+        among=~held,
+        translates=interaction.is_translation_invariant,
+    )
 
     def project(displacement: jax.Array) -> jax.Array:
         displacement = jnp.where(held[:, None], 0, displacement)

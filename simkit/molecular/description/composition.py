@@ -25,6 +25,7 @@ from simkit.molecular.description.interactions import (
     images_of,
     interactions_of,
     scale_of,
+    supercell_of,
     values_taken,
 )
 from simkit.molecular.description.molecules import angle_names, molecules_of
@@ -39,7 +40,7 @@ from simkit.molecular.description.particles import (
 )
 from simkit.molecular.description.settings import DYNAMICS, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, Placing, list_capacity, placing_of
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.minimizers import Scale
 
 
@@ -59,6 +60,8 @@ class System:
         interactions: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
         interaction: the sum of interactions and fields; its params may hold the time.
+        supercell: cells of the supercell of phonons along each axis, and the interaction of all its particles; ``None``
+            without phonons.
         scale: ``params -> Scale`` of a bond.
         stiffness: ``(position, cell, params) -> stiffness`` of an arrangement; ``None`` for that of the scale.
     """
@@ -74,6 +77,7 @@ class System:
     interactions: Interactions
     images: tuple[int, ...] | None
     interaction: Interaction
+    supercell: tuple[tuple[int, ...], Interaction] | None
     scale: Callable[[Params], Scale]
     stiffness: StiffnessAt | None
 
@@ -181,9 +185,16 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         if not room.is_closed or term.cutoff is None or is_traced:
             return None
         reach = (1 + skin) * float(term.reach(params))
-        most = list_capacity(placing, dimension, params, reach, shrinks=relax["cell"])
-        return min(most, particles.count * math.prod(images or (1,)))
+        return list_capacity(placing, dimension, params, reach, shrinks=relax["cell"])
 
+    def capacity_of_images(term: PairTerm, skin: float) -> int | None:
+        most = capacity(term, skin)
+        return None if most is None else min(most, particles.count * math.prod(images or (1,)))
+
+    supercell = None
+    if settings["phonons"] is not None:
+        repeats = supercell_of(settings["phonons"], interactions, room, params, particles.count)
+        supercell = repeats, combined(*interactions.of_cells(particles, math.prod(repeats), capacity))
     own_scale = (settings["barrier"] or relax)["scale"]
     scale, stiffness = scale_of(own_scale, names, interactions, placing)
     return System(
@@ -197,7 +208,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         placing=placing,
         interactions=interactions,
         images=images,
-        interaction=interactions.interaction(particles, images, capacity),
+        interaction=interactions.interaction(particles, images, capacity_of_images),
+        supercell=supercell,
         scale=scale,
         stiffness=stiffness,
     )
@@ -225,6 +237,8 @@ def _contradictions(
             yield "start is random, and a barrier leads from a given minimum; give positions, a lattice or a structure"
         if settings["observed"]:
             yield 'observed has no effect on task = "barrier"; leave it out'
+    if settings["phonons"] is not None and "relax" not in sequence:
+        yield 'phonons are those of particles that come to rest, and so of the task "relax"; leave them out'
     for each in settings["molecules"].values():
         if each["rigid"] and sequence != ("dynamics",):
             yield f'{each.path("rigid")} is of task = "dynamics" alone; give stiff bonds in its place'

@@ -109,24 +109,7 @@ class Interactions:
                 of a liquid.
         """
         cells = 1 if images is None else math.prod(images)
-        species = np.tile(particles.species, cells)
-        repeated: list[Interaction] = []
-        for term in self.pairs:
-            skin = term.settings["skin"]
-            repeated.append(
-                pair_interaction(
-                    term.potential,
-                    cutoff=None if term.cutoff is None else term.reach,
-                    parameters=of_images(term, cells),
-                    species=species.tolist(),
-                    method=term.settings["method"],
-                    skin=skin,
-                    capacity=None if capacity is None else capacity(term, skin),
-                    excluded=term.excluded(particles),
-                    images=images if cells > 1 else None,
-                )
-            )
-        repeated += [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
+        repeated = self.of_cells(particles, cells, capacity, images if cells > 1 else None)
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
@@ -138,6 +121,38 @@ class Interactions:
             bonded += [one_four_terms(term, pairs).interaction() for term in one_four]
         parts = [*repeated, *self.tails, *others, *bonded, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
+
+    def of_cells(
+        self,
+        particles: Particles,
+        cells: int,
+        capacity: Callable[[PairTerm, float], int | None] | None = None,
+        images: tuple[int, ...] | None = None,
+    ) -> list[Interaction]:
+        """Return the pair and many-body interactions of all particles of several cells, one cell after the other.
+
+        Args:
+            particles: particles of one cell.
+            cells: number of cells.
+            capacity: as for `interaction`.
+            images: cells along each axis, for pairs that do not interact within one; ``None`` for one cell.
+        """
+        species = np.tile(particles.species, cells)
+        pairs = [
+            pair_interaction(
+                term.potential,
+                cutoff=None if term.cutoff is None else term.reach,
+                parameters=of_images(term, cells),
+                species=species.tolist(),
+                method=term.settings["method"],
+                skin=term.settings["skin"],
+                capacity=None if capacity is None else capacity(term, term.settings["skin"]),
+                excluded=term.excluded(particles),
+                images=images,
+            )
+            for term in self.pairs
+        ]
+        return pairs + [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
 
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
         """Return the lengths and stiffnesses of the bonds that interactions declare, one number or (K,) each."""
@@ -346,6 +361,55 @@ def images_of(
             f"{', '.join(f'{width:g}' for width in widths)}; shorten the cutoff or enlarge the cell"
         )
     return needed
+
+
+# Widths of a supercell in reaches of an energy: force constants of pairs end at one of them, those of many-body
+# energies, whose forces depend on the neighbors of neighbors, at two; and room for a cell that shrinks.
+WIDE_FOR_PAIRS, WIDE_FOR_MANY, ROOM = 2, 4, 1.1
+# Largest number of particles of a supercell.
+MOST_IN_SUPERCELL = 50_000
+
+
+def supercell_of(
+    settings: Settings, interactions: Interactions, cell: SystemCell, params: Params, count: int
+) -> tuple[int, ...]:
+    """Return the cells along each axis of the supercell of phonons; by default those needed at the default parameters.
+
+    Args:
+        settings: settings of the phonons.
+        interactions: interactions and fields.
+        cell: cell of the system.
+        params: default parameters.
+        count: number of particles.
+
+    Raises:
+        UserError: if the system has no phonons, or the supercell would be too large.
+    """
+    short = "of pair and many-body energies that end at a cut-off"
+    reach = interactions.reach(params)
+    for problem, holds in (
+        ("need a cell that repeats along all axes", cell.is_closed),
+        ("are those without fields", not interactions.fields),
+        (f"are those {short}, not of charges or jax-md", not interactions.others),
+        (f"are those {short}, not of molecules", not interactions.bonded and interactions.guard is None),
+        (f"are those {short}", reach is not None),
+    ):
+        if not holds:
+            raise UserError(f"{settings.where} {problem}; leave them out")
+    repeats = settings["repeats"]
+    if repeats is None:
+        if isinstance(reach, Tracer) or isinstance(present := cell.cell(params), Tracer):
+            raise settings.refuse("repeats", "is missing where parameters are traced; give the number of cells")
+        refuse_no_volume(cell, params)
+        reaches = [(WIDE_FOR_PAIRS, each) for each in interactions.pairs]
+        reaches += [(WIDE_FOR_MANY, each) for each in interactions.many_body]
+        needed = ROOM * max(share * float(each.reach(params)) for share, each in reaches)
+        widths = np.asarray(compiled(lambda present: spaces.of_cell(present, cell.dimension).widths)(present))
+        repeats = tuple(math.ceil(needed / width) for width in widths.tolist())
+    if count * math.prod(repeats) > MOST_IN_SUPERCELL:
+        problem = f"= {' x '.join(map(str, repeats))} cells hold more than {MOST_IN_SUPERCELL} particles; lower it"
+        raise settings.refuse("repeats", problem)
+    return repeats
 
 
 # Distances searched for the minimum of an energy by expression, in units of the spacing of the particles, and

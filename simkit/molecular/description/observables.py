@@ -17,6 +17,7 @@ from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_m
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.molecules import MoleculeKind
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs
+from simkit.molecular.description.vibrations import phonon_dimensions, phonons_at
 from simkit.molecular.minimizers import largest_norm
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import Excluded, partners_of
@@ -375,7 +376,7 @@ def observed_dimensions(system: System) -> dict[str, tuple[str, ...]]:
             remedy = f"choose from {others}" if others else "nothing further may be observed here; remove 'observed'"
             raise UserError(f"{system.settings.path('observed')}[{index}] = '{name}' {undefined[name]}; {remedy}")
     arrays = (str(ARRAYS.get(name, name)) for name in names if name not in OF_SYSTEM)
-    return dict.fromkeys(("species", "diameter", *arrays), ("particle",))
+    return dict.fromkeys(("species", "diameter", *arrays), ("particle",)) | phonon_dimensions(system)
 
 
 def observe(system: System, position: jax.Array, params: Params) -> Arrays:
@@ -387,8 +388,9 @@ def observe(system: System, position: jax.Array, params: Params) -> Arrays:
 
 
 def see(system: System, moment: Moment) -> Observations:
-    """Return the quantities that are chosen, and the number of unbound particles of a cluster that relaxes."""
+    """Return the quantities that are chosen, phonons, and the number of unbound particles of a cluster that relaxes."""
     seen = [QUANTITIES[name](system, moment) for name in system.settings["observed"]]
+    seen.append(Observations(*phonons_at(system, moment.position, moment.cell, moment.params)))
     is_cluster = system.room.is_free and not system.interactions.fields and system.particles.count > 1
     if is_cluster and "relax" in system.sequence:
         seen.append(_unbound(system, moment))

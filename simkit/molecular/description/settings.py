@@ -465,6 +465,33 @@ AVERAGES = table(
         ),
     },
 )
+PHONONS = table(
+    "phonons of the crystal, of which the cell is the unit cell, in its present arrangement",
+    {
+        "corners": named(
+            "corners of the path by name, in units of the reciprocal lattice vectors",
+            several(number("a component"), "a wave vector", (2, 3)),
+        ),
+        "path": several(text("a corner"), "names of the corners that it joins by straight lines, in order"),
+        "points": whole("wave vectors from one corner to the next", 30, low=1, high=1000),
+        "repeats": several(
+            whole("number of cells", low=1),
+            "cells along each lattice vector of the supercell of the force constants; left out, as many as the "
+            "cut-offs need",
+            (2, 3),
+            None,
+        ),
+        "density_of_states": table(
+            "the density of states per cell, each phonon as a Gaussian around its frequency",
+            {
+                "mesh": several(whole("a number", low=1), "wave vectors along each reciprocal lattice vector", (2, 3)),
+                "largest": number("largest angular frequency, 1 / time", bounds=POSITIVE),
+                "bins": whole("number of frequencies", 200, low=2),
+                "width": number("standard deviation of the Gaussian, 1 / time", bounds=POSITIVE),
+            },
+        ),
+    },
+)
 DERIVED = named("values derived of parameters and of those before them", formula("a value"))
 UNITS = table(
     "units, in words",
@@ -505,6 +532,7 @@ SETTINGS = {
         [],
     ),
     "averages": AVERAGES,
+    "phonons": PHONONS,
     "derived": DERIVED,
     "units": UNITS,
 }

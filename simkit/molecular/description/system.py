@@ -17,6 +17,7 @@ from simkit.molecular.description.particles import SystemCell
 from simkit.molecular.description.running_means import averaged_over_run, mean_quantities
 from simkit.molecular.description.settings import SETTINGS
 from simkit.molecular.description.tasks import simulation_of
+from simkit.molecular.description.vibrations import phonon_coordinates, phonon_quantities
 
 
 @declares(SETTINGS)
@@ -36,6 +37,7 @@ def system(
     barrier: Mapping[str, Any] | None = None,
     observed: Sequence[str] = (),
     averages: Mapping[str, Any] | None = None,
+    phonons: Mapping[str, Any] | None = None,
     derived: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -68,6 +70,8 @@ def system(
         averages: running means: ``every`` is the number of time steps between samples, which make one step of the run,
             ``skip`` the number of samples left out, ``of`` the names of diagnostics, and ``radial_distribution``,
             ``structure_factor`` and ``correlation``.
+        phonons: of a crystal that relaxes, whose unit cell the cell is: ``corners`` and ``path`` of wave vectors, and
+            ``density_of_states``; see `simkit.molecular.phonons`.
         derived: values derived of parameters, by name.
         units: names of the units of length, energy, time and mass.
         parameters: parameters of the formulas: numbers, or `simkit.core.parameter.Parameter`. In a scenario file those
@@ -101,9 +105,14 @@ def system(
     return dataclasses.replace(
         simulation,
         params=parameters,
-        coordinates={**simulation.coordinates, "species_names": np.array(made.particles.names), **bonds},
+        coordinates={
+            **simulation.coordinates,
+            "species_names": np.array(made.particles.names),
+            **bonds,
+            **phonon_coordinates(made),
+        },
         check=checker(made),
-        quantities=declared | mean_quantities(declared, means, settings["units"]),
+        quantities=declared | mean_quantities(declared, means, settings["units"]) | phonon_quantities(made),
     )
 
 

@@ -284,7 +284,9 @@ def user_energy(
     Args:
         energy: ``(position, cell, params) -> E``, scalar, for positions (N, d) that may lie outside the cell. It must
             be smooth, and in a periodic cell unchanged when a particle moves by a lattice vector:
-            `simkit.molecular.spaces.of_cell` gives nearest images.
+            `simkit.molecular.spaces.of_cell` gives nearest images. The cell is as the caller has it, and for the
+            stress always lattice vectors as rows, (d, d), since a strained box has other angles: take both, as
+            ``of_cell`` does. Where the energy of a box differs between its sides and its vectors, the stress is NaN.
         parameters: names (of branches too) of the params that the energy takes; ``None`` passes all.
 
     Raises:
@@ -304,7 +306,22 @@ def user_energy(
             return energy(position, cell, params)
         return energy(position, cell, taken(lambda each: energy(position, cell, each), params, names, "user_energy"))
 
-    return differentiated(lambda position, cell, params, _: evaluate(position, cell, params))
+    interaction = differentiated(lambda position, cell, params, _: evaluate(position, cell, params))
+
+    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        found = interaction.stress(position, cell, params, neighbors)
+        if cell is None or cell.ndim == 2:
+            return found
+        # An energy that takes sides alone would give a wrong stress, or none.
+        sides, vectors = (evaluate(position, each, params) for each in (cell, spaces.lattice_vectors(cell)))
+        is_same = jnp.abs(sides - vectors) <= SAME_ENERGY * (jnp.abs(sides) + jnp.abs(vectors))
+        return jnp.where(is_same, found, jnp.nan)
+
+    return dataclasses.replace(interaction, stress=stress)
+
+
+# Relative difference of an energy between the two forms of a cell that rounding explains.
+SAME_ENERGY = 1e-4
 
 
 def differentiated(
