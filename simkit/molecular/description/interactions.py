@@ -25,15 +25,14 @@ from simkit.molecular.description.pair_energies import (
     PairTerm,
     WholeTerm,
     jax_md_term,
-    of_images,
     pair_term,
+    sum_over_pairs,
     tail_of,
 )
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_excluded, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
-from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
@@ -99,6 +98,8 @@ class Interactions:
         particles: Particles,
         images: tuple[int, ...] | None,
         capacity: Callable[[PairTerm, float], int | None] | None = None,
+        *,
+        of_particles: bool = True,
     ) -> Interaction:
         """Return the sum of all; its params may hold the time, for fields.
 
@@ -107,25 +108,13 @@ class Interactions:
             images: number of interacting cells along each axis; ``None`` for one.
             capacity: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those
                 of a liquid.
+            of_particles: whether energies of the particles are observed, from the neighbors of all.
         """
         cells = 1 if images is None else math.prod(images)
-        species = np.tile(particles.species, cells)
         repeated: list[Interaction] = []
         for term in self.pairs:
-            skin = term.settings["skin"]
-            repeated.append(
-                pair_interaction(
-                    term.potential,
-                    cutoff=None if term.cutoff is None else term.reach,
-                    parameters=of_images(term, cells),
-                    species=species.tolist(),
-                    method=term.settings["method"],
-                    skin=skin,
-                    capacity=None if capacity is None else capacity(term, skin),
-                    excluded=term.excluded(particles),
-                    images=images if cells > 1 else None,
-                )
-            )
+            fit = None if capacity is None else capacity(term, term.settings["skin"])
+            repeated.append(sum_over_pairs(term, particles, images, fit, is_whole=term.is_contact or of_particles))
         repeated += [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]

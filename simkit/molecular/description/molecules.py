@@ -70,6 +70,21 @@ class MoleculeKind:
         rows = np.concatenate([np.zeros((0, 2), int), *each])
         return rows, np.repeat(np.arange(len(each)), [len(rows) for rows in each])
 
+    def triangle(self) -> tuple[np.ndarray, int, int] | None:
+        """Return apex and ends of a rigid isosceles triangle, and which of its lengths are those of legs and base.
+
+        ``None`` for molecules of another shape, or with ends of two species.
+        """
+        bonds, which = self.rigid()
+        if self.size != 3 or len(bonds) != 3 or len(np.unique(np.sort(bonds, axis=1), axis=0)) != 3:
+            return None
+        counts = np.bincount(which)
+        if sorted(counts.tolist()) != [1, 2]:
+            return None
+        ends = bonds[which == counts.argmin()][0]
+        atoms = np.concatenate([np.setdiff1d(np.arange(3), ends), ends])
+        return (atoms, int(counts.argmax()), int(counts.argmin())) if len(set(self.species[ends])) == 1 else None
+
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the bond by which each atom but the first of a part hangs on those before it.
 

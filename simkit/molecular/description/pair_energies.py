@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,9 +29,9 @@ from simkit.molecular.description.formulas import (
 )
 from simkit.molecular.description.particles import Particles, SystemCell
 from simkit.molecular.description.settings import POTENTIAL
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, viewed
 from simkit.molecular.interactions.jax_md import from_jax_md
-from simkit.molecular.interactions.pair_interaction import uniform_tail
+from simkit.molecular.interactions.pair_interaction import pair_interaction, uniform_tail
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential, pair_potential
 from simkit.molecular.potentials.pair import ENDINGS, MIXING, geometric_mean
@@ -40,6 +41,8 @@ AXES = ("row", "column")
 BETWEEN = "is between"
 # Particles looked at for the scale of bonds, where each has values of its own.
 SAMPLE = 64
+# Neighbors of a particle for which a list of some particles has capacity at least.
+FEW = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +79,11 @@ class PairTerm:
     def is_contact(self) -> bool:
         """Whether the energy ends by itself where a bond ends, as that of soft spheres: pairs touch or do not."""
         return self.cutoff is not None and not self.ends and self.bare.bond is not None
+
+    @property
+    def ended(self) -> PairPotential:
+        """U with its cut-off."""
+        return ENDINGS[self.settings["ending"]](self.bare) if self.ends else self.bare
 
     def reach(self, params: Params) -> jax.Array:
         """Return the distance beyond which no pair interacts, one number."""
@@ -399,18 +407,74 @@ BONDS: dict[str, Callable[..., tuple[jax.Array, jax.Array]]] = {
 }
 
 
-def of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
+def of_images(
+    term: PairTerm, cells: int, members: np.ndarray | None = None
+) -> Callable[[Params], dict[str, PairParameter]]:
     """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell.
 
     Args:
         term: the energy.
         cells: their number.
+        members: particles of a cell that are taken; ``None`` for all.
     """
+    taken = slice(None) if members is None else members
 
     def tiled(value: PairParameter) -> PairParameter:
-        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
+        return value._replace(value=jnp.tile(value.value[taken], cells)) if isinstance(value, PerParticle) else value
 
     return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
+
+
+def sum_over_pairs(
+    term: PairTerm, particles: Particles, images: tuple[int, ...] | None, capacity: int | None, *, is_whole: bool
+) -> Interaction:
+    """Return the interaction of a pair energy, of all particles of one cell or of a block, cell by cell.
+
+    Particles of species on which the energy does not act are left out of the sum: of rigid water, whose oxygen atoms
+    alone attract each other, eight pairs of nine.
+
+    Args:
+        term: the energy.
+        particles: of one cell.
+        images: cells of the block along each axis; ``None`` for one.
+        capacity: neighbors for which lists have capacity, of all particles; ``None`` for those of a liquid.
+        is_whole: whether neighbors are those of all particles.
+    """
+    cells, acts = math.prod(images or ()), term.between.any(axis=1)
+    members = np.flatnonzero(np.full(particles.count, is_whole) | acts[particles.species])
+    everywhere = np.concatenate([members + cell * particles.count for cell in range(cells)])
+    is_part = len(members) < particles.count
+    is_alike = is_part and term.between[np.ix_(acts, acts)].all()
+    excluded = term.excluded(particles)
+    if is_part:
+        excluded = np.searchsorted(members, excluded[np.isin(excluded, members).all(axis=1)])
+        capacity = capacity and max(FEW, math.ceil(capacity * len(members) / particles.count))
+
+    of_members = of_images(term, cells, members)
+
+    def parameters(params: Params) -> dict[str, PairParameter]:
+        values = of_members(params)
+        return {name: value for name, value in values.items() if not (is_alike and name == BETWEEN)}
+
+    summed = pair_interaction(
+        term.ended if is_alike else term.potential,
+        cutoff=None if term.cutoff is None else term.reach,
+        parameters=parameters,
+        species=np.tile(particles.species[members], cells).tolist(),
+        method=term.settings["method"],
+        skin=term.settings["skin"],
+        capacity=capacity,
+        excluded=excluded,
+        images=images if cells > 1 else None,
+    )
+    if not is_part:
+        return summed
+    return viewed(
+        summed,
+        # Without particles where the size of a cell alone is asked for.
+        lambda position, cell, params: (position[everywhere] if len(position) else position, cell, params),
+        force=lambda vectors, count: jnp.zeros((count, vectors.shape[1]), vectors.dtype).at[everywhere].set(vectors),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -443,6 +443,7 @@ AVERAGES = table(
             {
                 "reach": number("largest distance, at most half the narrowest width of the cell", bounds=(1e-6, 1e6)),
                 "bins": whole("number of distances", 140, low=3),
+                "species": text("species whose particles are counted; left out, all", None),
             },
         ),
         "structure_factor": table(
