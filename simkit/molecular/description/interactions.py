@@ -24,6 +24,7 @@ from simkit.molecular.description.pair_energies import (
     JaxMdEnergy,
     PairTerm,
     WholeTerm,
+    excluded_of,
     jax_md_term,
     pair_term,
     sum_over_pairs,
@@ -83,9 +84,9 @@ class Interactions:
         return np.logical_or.reduce([np.full((kinds, kinds), everywhere), *(term.between for term in self.pairs)])
 
     @property
-    def weighted(self) -> list[PairTerm]:
-        """Pair energies that act with a weight on atoms three bonds apart."""
-        return [term for term in self.pairs if term.settings["one_four"] is not None]
+    def weighted(self) -> list[PairTerm | WholeTerm]:
+        """Energies that act with a weight on atoms three bonds apart."""
+        return [term for term in (*self.pairs, *self.others) if term.settings["one_four"] is not None]
 
     @property
     def parts(self) -> int:
@@ -122,9 +123,7 @@ class Interactions:
         bonded = [each.terms.interaction() for each in self.bonded]
         if self.guard is not None:
             bonded.append(self.guard)
-        if one_four := self.weighted:
-            pairs = particles.molecules.one_four
-            bonded += [one_four_terms(term, pairs).interaction() for term in one_four]
+        bonded += [one_four_terms(term, particles).interaction() for term in self.weighted]
         parts = [*repeated, *self.tails, *others, *bonded, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
@@ -194,7 +193,7 @@ def interactions_of(
         if each["tail"]:
             tails.append(tail_of(term, particles, cell))
         pairs.append(term)
-    for term in pairs:
+    for term in (*pairs, *others):
         if term.settings["one_four"] is not None and not len(particles.molecules.one_four):
             raise term.settings.refuse(
                 "one_four", "has no effect: no molecule has atoms three bonds apart; leave it out"
@@ -205,7 +204,7 @@ def interactions_of(
         raise of_jax_md[0].settings.refuse("jax_md", problem)
     guard = None
     if (pairs or many_body or others) and not cell.is_free:
-        is_weighted = any(term.settings["one_four"] is not None for term in pairs)
+        is_weighted = any(term.settings["one_four"] is not None for term in (*pairs, *others))
         guard = whole_molecules(particles.molecules, one_four=is_weighted)
     interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded, guard)
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
@@ -251,7 +250,8 @@ def _many_body_term(
             if cells > 1 and len(particles.excluded):
                 problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"
                 raise settings.refuse("potential", f"{problem}; enlarge the cell")
-            atoms = Atoms(np.tile(particles.species, cells), particles.names, particles.excluded)
+            excluded = excluded_of(settings, particles)
+            atoms = Atoms(np.tile(particles.species, cells), particles.names, excluded)
             if body.usual_cutoff:
                 if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
                     problem = f"= '{settings['potential']}' is made outside of traced functions"
@@ -269,6 +269,8 @@ def _many_body_term(
         lambda params: body.reach(**values(params)),
         None if bond is None else lambda params: bond(**values(params)),
         in_block=in_block,
+        of_two=body.of_two,
+        of_particles=body.of_particles,
     )
 
 

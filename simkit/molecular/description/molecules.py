@@ -10,6 +10,9 @@ from simkit.errors import UserError, nearest
 from simkit.molecular.bonded.topology import SIZES, Topology, checked_members, molecule
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 
+# Kinds of terms by their number of atoms.
+OF_SIZE = {2: "bonds", 3: "angles", 4: "dihedrals"}
+
 
 @dataclasses.dataclass(frozen=True)
 class MoleculeKind:
@@ -84,6 +87,18 @@ class MoleculeKind:
         ends = bonds[which == counts.argmin()][0]
         atoms = np.concatenate([np.setdiff1d(np.arange(3), ends), ends])
         return (atoms, int(counts.argmax()), int(counts.argmin())) if len(set(self.species[ends])) == 1 else None
+
+    def measured(self) -> dict[str, np.ndarray]:
+        """Return the particles of each coordinate of the first molecule that is measured, by name.
+
+        Raises:
+            UserError: if an atom does not exist or occurs twice; names the key.
+        """
+        where = self.settings.path("measured")
+        return {
+            name: self.first + checked_members([atoms], OF_SIZE[len(atoms)], self.size, f"{where}.{name}")[0]
+            for name, atoms in self.settings["measured"].items()
+        }
 
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the bond by which each atom but the first of a part hangs on those before it.

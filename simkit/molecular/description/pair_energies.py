@@ -94,10 +94,8 @@ class PairTerm:
         return computed_once(cutoff)
 
     def excluded(self, particles: Particles) -> np.ndarray:
-        """Return the pairs of particles that the sum leaves out, (K, 2); 1-4 pairs with a weight are added as terms."""
-        if self.settings["one_four"] is None:
-            return particles.excluded
-        return np.unique(np.concatenate([particles.excluded, particles.molecules.one_four]), axis=0)
+        """Return the pairs of particles that the sum leaves out, (K, 2)."""
+        return excluded_of(self.settings, particles)
 
     def declared(self, params: Params) -> dict[str, jax.Array]:
         """Return the values of U that its part declares, of representative pairs."""
@@ -126,6 +124,13 @@ class PairTerm:
         one, other = np.append(sample, sample[:-1]), np.append(sample, sample[1:])
         meet = self.between[self.species[one], self.species[other]]
         return np.append(first, one[meet]), np.append(second, other[meet])
+
+
+def excluded_of(settings: Settings, particles: Particles) -> np.ndarray:
+    """Return the pairs of particles that an energy leaves out, (K, 2); 1-4 pairs with a weight are added as terms."""
+    if settings["one_four"] is None:
+        return particles.excluded
+    return np.unique(np.concatenate([particles.excluded, particles.molecules.one_four]), axis=0)
 
 
 def at_pairs(
@@ -515,6 +520,8 @@ class WholeTerm:
         pairs: energies of pairs that it is made of.
         in_block: ``cells -> `` interaction of as many cells in a block, cell by cell; ``None`` if `interaction` serves
             any number of particles.
+        of_two: energy of two particles alone, see `simkit.molecular.interactions.ManyBody`.
+        of_particles: names of the numbers of the particles that it takes.
     """
 
     settings: Settings
@@ -525,6 +532,8 @@ class WholeTerm:
     each: Interaction | None = None
     pairs: tuple[PairTerm, ...] = ()
     in_block: Callable[[int], Interaction] | None = None
+    of_two: Callable[..., jax.Array] | None = None
+    of_particles: tuple[str, ...] = ()
 
 
 def jax_md_term(

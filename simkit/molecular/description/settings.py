@@ -345,6 +345,11 @@ MOLECULE = table(
             None,
         ),
         "structure": text('the same as extended XYZ text, as of `{ file = "water.xyz" }`', None),
+        "measured": named(
+            "coordinates of the first of these molecules, quantities by name: the distance of two atoms, and the angle "
+            "of three or the dihedral of four in radians, from 0 to pi and from -pi to pi",
+            several(whole("an atom, from 0"), "its atoms", (2, 3, 4)),
+        ),
         "bond_length": formula(
             "length of its bonds at random starts without coordinates; left out, that of the bonds' potential",
             None,
