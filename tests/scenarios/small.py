@@ -93,6 +93,20 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         "config.averages.skip": 2,
         "config.averages.correlation.lags": 3,
     },
+    # A few molecules, in cells that are wide enough for short cut-offs.
+    "water_box": {
+        "config.molecules.water.count": 8,
+        "config.molecules.water.coordinates": [[0.0, 0.0, 0.0], [0.08165, 0.05774, 0.0], [-0.08165, 0.05774, 0.0]],
+        "config.start": {"kind": "random", "separation": 0.9},
+        "config.interactions.0": {"potential": "particle_mesh_ewald", "tolerance": 1e-2, "order": 4, "cutoff": 0.3}
+        | {"values": {"coulomb_constant": 138.93545764}},
+        "config.interactions.1.cutoff": 0.3,
+        "config.averages.radial_distribution.reach": 0.3,
+        "config.averages.every": 2,
+        "config.averages.skip": 2,
+        "config.dynamics.interval": 2,
+        "time_step": 5e-4,
+    },
     # Longer steps, so that impacts happen within the few steps.
     "newtons_cradle": {"balls": 3, "time_step": 0.05},
     "billiards_break": {"rows": 2, "impacts": 12, "time_step": 0.02},

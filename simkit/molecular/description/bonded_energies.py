@@ -19,7 +19,8 @@ from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
 from simkit.molecular.bonded.topology import EXCLUSIONS
 from simkit.molecular.description.formulas import Names, Numbers, refuse_idle, refuse_mixing
 from simkit.molecular.description.molecules import MoleculeKind, Molecules
-from simkit.molecular.description.pair_energies import PairTerm, at_pairs, function_of
+from simkit.molecular.description.pair_energies import PairTerm, WholeTerm, at_pairs, function_of
+from simkit.molecular.description.particles import Particles
 from simkit.molecular.description.settings import ANGLE, BOND, DIHEDRAL
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.potentials import PairPotential, pair_potential
@@ -202,22 +203,30 @@ def whole_molecules(molecules: Molecules, *, one_four: bool) -> Interaction | No
     )
 
 
-def one_four_terms(term: PairTerm, pairs: np.ndarray) -> BondedTerms:
+def one_four_terms(term: PairTerm | WholeTerm, particles: Particles) -> BondedTerms:
     """Return the pairs three bonds apart with their weight, as terms of the energy of pairs.
 
     Args:
         term: the energy, whose settings hold the weight.
-        pairs: pairs of particles, (K, 2).
+        particles: with their molecules.
     """
+    pairs = particles.molecules.one_four
     weight, (first, second) = term.settings["one_four"], pairs.T
     ends = "ends"
 
     def energy(distance: jax.Array, **values: Any) -> jax.Array:
         cutoff = values.pop(ends, jnp.inf)
-        return jnp.where(distance < cutoff, weight * term.potential.energy(distance, **values), 0)
+        energy = term.potential.energy if isinstance(term, PairTerm) else term.of_two
+        assert energy is not None  # without it there is no weight
+        return jnp.where(distance < cutoff, weight * energy(distance, **values), 0)
 
     def values(params: Params) -> Mapping[str, jax.Array]:
-        numbers: dict[str, Any] = dict(term.parameters(params))
+        if isinstance(term, WholeTerm):
+            of_each = {name: particles.of_each(name, params) for name in term.of_particles}
+            numbers = {f"{name}_i": each[first] for name, each in of_each.items()}
+            numbers |= {f"{name}_j": each[second] for name, each in of_each.items()}
+            return numbers | term.declared(params)
+        numbers = dict[str, Any](term.parameters(params))
         if term.cutoff is not None:
             numbers[ends] = term.cutoff(params)
         return at_pairs(numbers, first, second, term.species)

@@ -15,7 +15,7 @@ from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
-from simkit.molecular.constraints import Constraints, rigid_bonds
+from simkit.molecular.constraints import Constraints, combined, rigid_bonds, rigid_water
 from simkit.molecular.description.bonded_energies import bonded_energies
 from simkit.molecular.description.fields import field_of, wall_of
 from simkit.molecular.description.formulas import TIME, Names, names_of
@@ -116,19 +116,28 @@ class System:
         Args:
             own: parameters of the dynamics -> those of the system.
         """
-        pairs, kinds, formulas = [], [], []
+        is_alike = self.room.dimension == 3 and self.frozen is None and "mass" not in self.particles.individual
+        each, pairs, kinds, formulas = [], [], [], []
         for kind in self.particles.molecules.kinds:
             bonds, which = kind.rigid()
+            numbers = [self.names.number(table["length"]).number for table in kind.settings["rigid"]]
+            if is_alike and (triangle := kind.triangle()) is not None:
+                atoms, legs, base = triangle
+                sides = numbers[legs], numbers[base]
+                each.append(
+                    rigid_water(
+                        kind.repeated(atoms[None]),
+                        lambda params, sides=sides: tuple(side(own(params)) for side in sides),
+                    )
+                )
+                continue
             pairs.append(kind.repeated(bonds))
             kinds.append(np.tile(which + len(formulas), kind.count))
-            formulas += [self.names.number(each["length"]) for each in kind.settings["rigid"]]
-        if not formulas:
-            return None
-        return rigid_bonds(
-            np.concatenate(pairs),
-            lambda params: jnp.stack([formula.number(own(params)) for formula in formulas]),
-            kinds=np.concatenate(kinds).tolist(),
-        )
+            formulas += numbers
+        if formulas:
+            lengths = lambda params: jnp.stack([number(own(params)) for number in formulas])  # noqa: E731
+            each.append(rigid_bonds(np.concatenate(pairs), lengths, kinds=np.concatenate(kinds).tolist()))
+        return combined(*each) if each else None
 
     @property
     def takes_time(self) -> bool:
@@ -208,7 +217,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         placing=placing,
         interactions=interactions,
         images=images,
-        interaction=interactions.interaction(particles, images, capacity_of_images),
+        interaction=interactions.interaction(
+            particles, images, capacity_of_images, of_particles="energy_of_particle" in settings["observed"]
+        ),
         supercell=supercell,
         scale=scale,
         stiffness=stiffness,

@@ -24,16 +24,16 @@ from simkit.molecular.description.pair_energies import (
     JaxMdEnergy,
     PairTerm,
     WholeTerm,
+    excluded_of,
     jax_md_term,
-    of_images,
     pair_term,
+    sum_over_pairs,
     tail_of,
 )
 from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_excluded, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
-from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import MAX_PARTICLES_IN_PAIRS, Cell
@@ -84,9 +84,9 @@ class Interactions:
         return np.logical_or.reduce([np.full((kinds, kinds), everywhere), *(term.between for term in self.pairs)])
 
     @property
-    def weighted(self) -> list[PairTerm]:
-        """Pair energies that act with a weight on atoms three bonds apart."""
-        return [term for term in self.pairs if term.settings["one_four"] is not None]
+    def weighted(self) -> list[PairTerm | WholeTerm]:
+        """Energies that act with a weight on atoms three bonds apart."""
+        return [term for term in (*self.pairs, *self.others) if term.settings["one_four"] is not None]
 
     @property
     def parts(self) -> int:
@@ -99,6 +99,8 @@ class Interactions:
         particles: Particles,
         images: tuple[int, ...] | None,
         capacity: Callable[[PairTerm, float], int | None] | None = None,
+        *,
+        of_particles: bool = True,
     ) -> Interaction:
         """Return the sum of all; its params may hold the time, for fields.
 
@@ -107,18 +109,17 @@ class Interactions:
             images: number of interacting cells along each axis; ``None`` for one.
             capacity: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those
                 of a liquid.
+            of_particles: whether energies of the particles are observed, from the neighbors of all.
         """
         cells = 1 if images is None else math.prod(images)
-        repeated = self.of_cells(particles, cells, capacity, images if cells > 1 else None)
+        repeated = self.of_cells(particles, cells, capacity, images if cells > 1 else None, of_particles=of_particles)
         if images is not None and cells > 1:
             repeated = [in_block(each, images) for each in repeated]
         others = [each.interaction for each in self.others]
         bonded = [each.terms.interaction() for each in self.bonded]
         if self.guard is not None:
             bonded.append(self.guard)
-        if one_four := self.weighted:
-            pairs = particles.molecules.one_four
-            bonded += [one_four_terms(term, pairs).interaction() for term in one_four]
+        bonded += [one_four_terms(term, particles).interaction() for term in self.weighted]
         parts = [*repeated, *self.tails, *others, *bonded, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
@@ -128,6 +129,8 @@ class Interactions:
         cells: int,
         capacity: Callable[[PairTerm, float], int | None] | None = None,
         images: tuple[int, ...] | None = None,
+        *,
+        of_particles: bool = True,
     ) -> list[Interaction]:
         """Return the pair and many-body interactions of all particles of several cells, one cell after the other.
 
@@ -136,22 +139,13 @@ class Interactions:
             cells: number of cells.
             capacity: as for `interaction`.
             images: cells along each axis, for pairs that do not interact within one; ``None`` for one cell.
+            of_particles: as for `interaction`.
         """
-        species = np.tile(particles.species, cells)
-        pairs = [
-            pair_interaction(
-                term.potential,
-                cutoff=None if term.cutoff is None else term.reach,
-                parameters=of_images(term, cells),
-                species=species.tolist(),
-                method=term.settings["method"],
-                skin=term.settings["skin"],
-                capacity=None if capacity is None else capacity(term, term.settings["skin"]),
-                excluded=term.excluded(particles),
-                images=images,
-            )
-            for term in self.pairs
-        ]
+        pairs = []
+        for term in self.pairs:
+            fit = None if capacity is None else capacity(term, term.settings["skin"])
+            is_whole = term.is_contact or of_particles
+            pairs.append(sum_over_pairs(term, particles, cells, images, fit, is_whole=is_whole))
         return pairs + [body.in_block(cells) if body.in_block else body.interaction for body in self.many_body]
 
     def bonds(self, params: Params) -> list[tuple[jax.Array, jax.Array]]:
@@ -220,7 +214,7 @@ def interactions_of(
         if each["tail"]:
             tails.append(tail_of(term, particles, cell))
         pairs.append(term)
-    for term in pairs:
+    for term in (*pairs, *others):
         if term.settings["one_four"] is not None and not len(particles.molecules.one_four):
             raise term.settings.refuse(
                 "one_four", "has no effect: no molecule has atoms three bonds apart; leave it out"
@@ -231,7 +225,7 @@ def interactions_of(
         raise of_jax_md[0].settings.refuse("jax_md", problem)
     guard = None
     if (pairs or many_body or others) and not cell.is_free:
-        is_weighted = any(term.settings["one_four"] is not None for term in pairs)
+        is_weighted = any(term.settings["one_four"] is not None for term in (*pairs, *others))
         guard = whole_molecules(particles.molecules, one_four=is_weighted)
     interactions = Interactions(tuple(pairs), tuple(many_body), fields, tuple(others), tuple(tails), bonded, guard)
     _refuse_idle_species(interactions, particles, least=2 if cell.is_free else 1)
@@ -277,7 +271,8 @@ def _many_body_term(
             if cells > 1 and len(particles.excluded):
                 problem = f"= '{settings['potential']}' of bonded particles needs a cell twice as wide as its cut-off"
                 raise settings.refuse("potential", f"{problem}; enlarge the cell")
-            atoms = Atoms(np.tile(particles.species, cells), particles.names, particles.excluded)
+            excluded = excluded_of(settings, particles)
+            atoms = Atoms(np.tile(particles.species, cells), particles.names, excluded)
             if body.usual_cutoff:
                 if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(params)):
                     problem = f"= '{settings['potential']}' is made outside of traced functions"
@@ -295,6 +290,8 @@ def _many_body_term(
         lambda params: body.reach(**values(params)),
         None if bond is None else lambda params: bond(**values(params)),
         in_block=in_block,
+        of_two=body.of_two,
+        of_particles=body.of_particles,
     )
 
 

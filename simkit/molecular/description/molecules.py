@@ -10,6 +10,9 @@ from simkit.errors import UserError, nearest
 from simkit.molecular.bonded.topology import SIZES, Topology, checked_members, molecule
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 
+# Kinds of terms by their number of atoms.
+OF_SIZE = {2: "bonds", 3: "angles", 4: "dihedrals"}
+
 
 @dataclasses.dataclass(frozen=True)
 class MoleculeKind:
@@ -69,6 +72,33 @@ class MoleculeKind:
         each = [np.asarray(_members("bonds", table, self.size)) for table in self.settings["rigid"]]
         rows = np.concatenate([np.zeros((0, 2), int), *each])
         return rows, np.repeat(np.arange(len(each)), [len(rows) for rows in each])
+
+    def triangle(self) -> tuple[np.ndarray, int, int] | None:
+        """Return apex and ends of a rigid isosceles triangle, and which of its lengths are those of legs and base.
+
+        ``None`` for molecules of another shape, or with ends of two species.
+        """
+        bonds, which = self.rigid()
+        if self.size != 3 or len(bonds) != 3 or len(np.unique(np.sort(bonds, axis=1), axis=0)) != 3:
+            return None
+        counts = np.bincount(which)
+        if sorted(counts.tolist()) != [1, 2]:
+            return None
+        ends = bonds[which == counts.argmin()][0]
+        atoms = np.concatenate([np.setdiff1d(np.arange(3), ends), ends])
+        return (atoms, int(counts.argmax()), int(counts.argmin())) if len(set(self.species[ends])) == 1 else None
+
+    def measured(self) -> dict[str, np.ndarray]:
+        """Return the particles of each coordinate of the first molecule that is measured, by name.
+
+        Raises:
+            UserError: if an atom does not exist or occurs twice; names the key.
+        """
+        where = self.settings.path("measured")
+        return {
+            name: self.first + checked_members([atoms], OF_SIZE[len(atoms)], self.size, f"{where}.{name}")[0]
+            for name, atoms in self.settings["measured"].items()
+        }
 
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the bond by which each atom but the first of a part hangs on those before it.

@@ -14,6 +14,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis import order
 from simkit.molecular.analysis.elasticity import elastic_constants, voigt_bulk_modulus, voigt_shear_modulus
+from simkit.molecular.bonded.terms import bonded_terms
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.molecules import MoleculeKind
 from simkit.molecular.description.pair_energies import PairTerm, at_pairs
@@ -271,6 +272,16 @@ def _molecules(system: System, moment: Moment) -> Observations:
     return Observations({"molecule": jnp.asarray(index, moment.position.dtype)}, numbers)
 
 
+def _measured(system: System, moment: Moment) -> Arrays:
+    """Return the distances, angles and dihedrals of molecules that are measured, by name."""
+    numbers = {}
+    for kind in system.particles.molecules.kinds:
+        for name, atoms in kind.measured().items():
+            coordinate = bonded_terms(lambda q: q, [atoms.tolist()], len(atoms), (), None)
+            numbers[name] = coordinate.energies(moment.position, moment.cell, {})[0]
+    return numbers
+
+
 def whole(kind: MoleculeKind, position: jax.Array, space: spaces.Space) -> jax.Array:
     """Return the positions of the atoms of molecules relative to the first, (count, n, d), along nearest bonds.
 
@@ -391,6 +402,7 @@ def see(system: System, moment: Moment) -> Observations:
     """Return the quantities that are chosen, phonons, and the number of unbound particles of a cluster that relaxes."""
     seen = [QUANTITIES[name](system, moment) for name in system.settings["observed"]]
     seen.append(Observations(*phonons_at(system, moment.position, moment.cell, moment.params)))
+    seen.append(Observations({}, _measured(system, moment)))
     is_cluster = system.room.is_free and not system.interactions.fields and system.particles.count > 1
     if is_cluster and "relax" in system.sequence:
         seen.append(_unbound(system, moment))

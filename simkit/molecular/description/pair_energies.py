@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,9 +29,9 @@ from simkit.molecular.description.formulas import (
 )
 from simkit.molecular.description.particles import Particles, SystemCell
 from simkit.molecular.description.settings import POTENTIAL
-from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction, viewed
 from simkit.molecular.interactions.jax_md import from_jax_md
-from simkit.molecular.interactions.pair_interaction import uniform_tail
+from simkit.molecular.interactions.pair_interaction import pair_interaction, uniform_tail
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
 from simkit.molecular.potentials import PairPotential, pair_potential
 from simkit.molecular.potentials.pair import ENDINGS, MIXING, geometric_mean
@@ -40,6 +41,8 @@ AXES = ("row", "column")
 BETWEEN = "is between"
 # Particles looked at for the scale of bonds, where each has values of its own.
 SAMPLE = 64
+# Neighbors of a particle for which a list of some particles has capacity at least.
+FEW = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +80,11 @@ class PairTerm:
         """Whether the energy ends by itself where a bond ends, as that of soft spheres: pairs touch or do not."""
         return self.cutoff is not None and not self.ends and self.bare.bond is not None
 
+    @property
+    def ended(self) -> PairPotential:
+        """U with its cut-off."""
+        return ENDINGS[self.settings["ending"]](self.bare) if self.ends else self.bare
+
     def reach(self, params: Params) -> jax.Array:
         """Return the distance beyond which no pair interacts, one number."""
         assert self.cutoff is not None  # asked for only where there is one
@@ -86,10 +94,8 @@ class PairTerm:
         return computed_once(cutoff)
 
     def excluded(self, particles: Particles) -> np.ndarray:
-        """Return the pairs of particles that the sum leaves out, (K, 2); 1-4 pairs with a weight are added as terms."""
-        if self.settings["one_four"] is None:
-            return particles.excluded
-        return np.unique(np.concatenate([particles.excluded, particles.molecules.one_four]), axis=0)
+        """Return the pairs of particles that the sum leaves out, (K, 2)."""
+        return excluded_of(self.settings, particles)
 
     def declared(self, params: Params) -> dict[str, jax.Array]:
         """Return the values of U that its part declares, of representative pairs."""
@@ -118,6 +124,13 @@ class PairTerm:
         one, other = np.append(sample, sample[:-1]), np.append(sample, sample[1:])
         meet = self.between[self.species[one], self.species[other]]
         return np.append(first, one[meet]), np.append(second, other[meet])
+
+
+def excluded_of(settings: Settings, particles: Particles) -> np.ndarray:
+    """Return the pairs of particles that an energy leaves out, (K, 2); 1-4 pairs with a weight are added as terms."""
+    if settings["one_four"] is None:
+        return particles.excluded
+    return np.unique(np.concatenate([particles.excluded, particles.molecules.one_four]), axis=0)
 
 
 def at_pairs(
@@ -399,18 +412,81 @@ BONDS: dict[str, Callable[..., tuple[jax.Array, jax.Array]]] = {
 }
 
 
-def of_images(term: PairTerm, cells: int) -> Callable[[Params], dict[str, PairParameter]]:
+def of_images(
+    term: PairTerm, cells: int, members: np.ndarray | None = None
+) -> Callable[[Params], dict[str, PairParameter]]:
     """Return the parameters of a pair energy in a block of cells, whose particles are those of one, cell by cell.
 
     Args:
         term: the energy.
         cells: their number.
+        members: particles of a cell that are taken; ``None`` for all.
     """
+    taken = slice(None) if members is None else members
 
     def tiled(value: PairParameter) -> PairParameter:
-        return value._replace(value=jnp.tile(value.value, cells)) if isinstance(value, PerParticle) else value
+        return value._replace(value=jnp.tile(value.value[taken], cells)) if isinstance(value, PerParticle) else value
 
     return lambda params: {name: tiled(value) for name, value in term.parameters(params).items()}
+
+
+def sum_over_pairs(
+    term: PairTerm,
+    particles: Particles,
+    cells: int,
+    images: tuple[int, ...] | None,
+    capacity: int | None,
+    *,
+    is_whole: bool,
+) -> Interaction:
+    """Return the interaction of a pair energy, of all particles of one cell or of several, cell by cell.
+
+    Particles of species on which the energy does not act are left out of the sum: of rigid water, whose oxygen atoms
+    alone attract each other, eight pairs of nine.
+
+    Args:
+        term: the energy.
+        particles: of one cell.
+        cells: number of cells.
+        images: cells of a block along each axis; ``None`` for one cell, or for cells that are particles of a larger one.
+        capacity: neighbors for which lists have capacity, of all particles; ``None`` for those of a liquid.
+        is_whole: whether neighbors are those of all particles.
+    """
+    acts = term.between.any(axis=1)
+    members = np.flatnonzero(np.full(particles.count, is_whole) | acts[particles.species])
+    everywhere = np.concatenate([members + cell * particles.count for cell in range(cells)])
+    is_part = len(members) < particles.count
+    is_alike = is_part and term.between[np.ix_(acts, acts)].all()
+    excluded = term.excluded(particles)
+    if is_part:
+        excluded = np.searchsorted(members, excluded[np.isin(excluded, members).all(axis=1)])
+        capacity = capacity and max(FEW, math.ceil(capacity * len(members) / particles.count))
+
+    of_members = of_images(term, cells, members)
+
+    def parameters(params: Params) -> dict[str, PairParameter]:
+        values = of_members(params)
+        return {name: value for name, value in values.items() if not (is_alike and name == BETWEEN)}
+
+    summed = pair_interaction(
+        term.ended if is_alike else term.potential,
+        cutoff=None if term.cutoff is None else term.reach,
+        parameters=parameters,
+        species=np.tile(particles.species[members], cells).tolist(),
+        method=term.settings["method"],
+        skin=term.settings["skin"],
+        capacity=capacity,
+        excluded=excluded,
+        images=images,
+    )
+    if not is_part:
+        return summed
+    return viewed(
+        summed,
+        # Without particles where the size of a cell alone is asked for.
+        lambda position, cell, params: (position[everywhere] if len(position) else position, cell, params),
+        force=lambda vectors, count: jnp.zeros((count, vectors.shape[1]), vectors.dtype).at[everywhere].set(vectors),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -451,6 +527,8 @@ class WholeTerm:
         pairs: energies of pairs that it is made of.
         in_block: ``cells -> `` interaction of as many cells in a block, cell by cell; ``None`` if `interaction` serves
             any number of particles.
+        of_two: energy of two particles alone, see `simkit.molecular.interactions.ManyBody`.
+        of_particles: names of the numbers of the particles that it takes.
     """
 
     settings: Settings
@@ -461,6 +539,8 @@ class WholeTerm:
     each: Interaction | None = None
     pairs: tuple[PairTerm, ...] = ()
     in_block: Callable[[int], Interaction] | None = None
+    of_two: Callable[..., jax.Array] | None = None
+    of_particles: tuple[str, ...] = ()
 
 
 def jax_md_term(

@@ -100,8 +100,17 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
 
 
 def _radial_distribution(settings: Settings, system: System) -> Mean:
-    del system
-    reach, bins = settings["reach"], settings["bins"]
+    reach, bins, particles = settings["reach"], settings["bins"], system.particles
+    members = np.arange(particles.count)
+    if (name := settings["species"]) is not None:
+        if name not in particles.names:
+            raise settings.refuse("species", f"= '{name[:64]}' is no species", hint=nearest(name, particles.names))
+        members = np.flatnonzero(particles.species == particles.names.index(name))
+
+    def sample(seen: Arrays, past: Any) -> Arrays:
+        del past
+        position = seen["position"] if len(members) == particles.count else seen["position"][members]
+        return {RADIAL: radial_distribution(position, seen["cell"], reach=reach, bins=bins)}
 
     def diagnose(mean: Arrays, step: jax.Array) -> Arrays:
         del step
@@ -110,7 +119,7 @@ def _radial_distribution(settings: Settings, system: System) -> Mean:
 
     return Mean(
         {RADIAL: ("distance",)},
-        lambda seen, past: {RADIAL: radial_distribution(seen["position"], seen["cell"], reach=reach, bins=bins)},
+        sample,
         diagnose,
         {"distance": shell_centers(reach, bins)},
     )

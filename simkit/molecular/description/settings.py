@@ -345,6 +345,11 @@ MOLECULE = table(
             None,
         ),
         "structure": text('the same as extended XYZ text, as of `{ file = "water.xyz" }`', None),
+        "measured": named(
+            "coordinates of the first of these molecules, quantities by name: the distance of two atoms, and the angle "
+            "of three or the dihedral of four in radians, from 0 to pi and from -pi to pi",
+            several(whole("an atom, from 0"), "its atoms", (2, 3, 4)),
+        ),
         "bond_length": formula(
             "length of its bonds at random starts without coordinates; left out, that of the bonds' potential",
             None,
@@ -443,6 +448,7 @@ AVERAGES = table(
             {
                 "reach": number("largest distance, at most half the narrowest width of the cell", bounds=(1e-6, 1e6)),
                 "bins": whole("number of distances", 140, low=3),
+                "species": text("species whose particles are counted; left out, all", None),
             },
         ),
         "structure_factor": table(

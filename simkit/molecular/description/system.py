@@ -164,7 +164,16 @@ def quantities(system: System) -> dict[str, Quantity]:
             "particles left the cluster, and little or nothing pulls them back; start denser, lower "
             "relax.force_tolerance, or take a longer cutoff",
         )
-    return usual | {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
+    usual |= {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
+    for kind in system.particles.molecules.kinds:
+        for name, atoms in kind.measured().items():
+            if name in usual:
+                raise kind.settings.refuse(
+                    "measured", f"names '{name}', a quantity of all systems; choose another name"
+                )
+            what = {2: "distance", 3: "angle", 4: "dihedral"}[len(atoms)]
+            usual[name] = Quantity(length if len(atoms) == 2 else "rad", f"{what} of a molecule")
+    return usual
 
 
 def shown(simulation: Simulation, room: SystemCell) -> Simulation:

@@ -116,6 +116,7 @@ class Barostat(NamedTuple):
             time step of changes of the cell alone.
         pressure: the pressure p as ``(params, time) -> number``, if states have the distribution of constant pressure
             with a canonical thermostat; otherwise ``None``.
+        interval: time steps from one change of the cell to the next, which then is that of all of them.
 
     Example:
         >>> def squeeze(bath, position, velocity, cell, stress, middle):
@@ -135,6 +136,7 @@ class Barostat(NamedTuple):
     start: Callable[[Params, jax.Array], Any]
     rescale: Callable[..., tuple[Any, jax.Array, jax.Array, jax.Array]]
     pressure: Schedule | None = None
+    interval: int = 1
 
 
 def thermostatted(
@@ -192,9 +194,9 @@ def splitting(
         B: v += h/2 F(x)/m    A: x += h/2 v    exchange with the bath    A    B
 
     Symmetric, so of second order; forces are evaluated once, at the end. Averages of positions are most accurate with
-    the bath in the middle. A barostat acts after the thermostat and evaluates the stress there. Rigid bonds are kept by
-    RATTLE: each drift A ends with positions and velocities that satisfy them, each kick B with velocities that do (with
-    a Langevin bath, the geodesic BAOAB scheme).
+    the bath in the middle. A barostat acts after the thermostat, in every step or at its interval, and evaluates the
+    stress there. Rigid bonds are kept by RATTLE: each drift A ends with positions and velocities that satisfy them,
+    each kick B with velocities that do (with a Langevin bath, the geodesic BAOAB scheme).
 
     Args:
         thermostat: ``None`` for velocity Verlet.
@@ -240,14 +242,19 @@ def splitting(
         else:
             heat_bath, cell_bath = state.bath
             heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
-            if evaluate.constraints is None:
-                stress, neighbors = evaluate.stress(position, neighbors)
-                scaled = barostat.rescale(cell_bath, position, velocity, cell, stress, middle)
+            longer = middle._replace(step=barostat.interval * step)
+            moving = cell_bath, position, velocity, cell, neighbors
+
+            def rescaled(*moving: Any) -> tuple:
+                return _rescaled(barostat, evaluate, longer, *moving)
+
+            if barostat.interval == 1:
+                moving = rescaled(*moving)
             else:
-                (stress, force), neighbors = evaluate.several(("stress", "force"), position, neighbors)
-                velocity = evaluate.tangent(velocity, position)
-                scaled = _rescaled_groups(barostat, evaluate, cell_bath, position, velocity, stress, force, middle)
-            cell_bath, position, velocity, cell = scaled
+                is_due = state.iteration % barostat.interval == 0
+                # The stress costs as much as the forces.
+                moving = jax.lax.cond(is_due, rescaled, lambda *same: same, *moving)
+            cell_bath, position, velocity, cell, neighbors = moving
             bath = heat_bath, cell_bath
         # Components of the noise along rigid bonds have no effect here.
         position, velocity = evaluate.drift(position, velocity, step / 2)
@@ -273,6 +280,25 @@ def splitting(
         keeps_bonds=True,
         bath=Bath(temperature, pressure, thermostat.caution) if is_known else None,
     )
+
+
+def _rescaled(
+    barostat: Barostat,
+    evaluate: Evaluate,
+    middle: MidStep,
+    bath: Any,
+    position: jax.Array,
+    velocity: jax.Array,
+    cell: jax.Array,
+    neighbors: Any,
+) -> tuple[Any, jax.Array, jax.Array, Cell, Any]:
+    """Return bath, position, velocity, cell and neighbors after the barostat has acted."""
+    if evaluate.constraints is None:
+        stress, neighbors = evaluate.stress(position, neighbors)
+        return *barostat.rescale(bath, position, velocity, cell, stress, middle), neighbors
+    (stress, force), neighbors = evaluate.several(("stress", "force"), position, neighbors)
+    velocity = evaluate.tangent(velocity, position)
+    return *_rescaled_groups(barostat, evaluate, bath, position, velocity, stress, force, middle), neighbors
 
 
 def _rescaled_groups(

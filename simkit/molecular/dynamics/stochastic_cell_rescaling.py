@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part
-from simkit.core.settings import flag, formula
+from simkit.core.settings import arguments, flag, formula, whole
 from simkit.molecular import spaces
 from simkit.molecular.dynamics.measures import thermal_velocity
 from simkit.molecular.dynamics.method import Schedule, check_given, scheduled
@@ -17,8 +17,11 @@ from simkit.molecular.dynamics.splitting import Barostat, MidStep, key_of_step, 
 TERMS = 12
 
 
+INTERVAL = whole("time steps from one change of the cell to the next", 1, low=1, high=1000)
+
+
 @part(
-    keys={"isotropic": flag("whether the cell keeps its shape", True)},
+    keys={"isotropic": flag("whether the cell keeps its shape", True), "interval": INTERVAL},
     values={
         "pressure": formula("pressure of the barostat", unit="energy / length^d", takes=("time",)),
         "barostat_time": formula("time constant of the barostat", unit="time", bounds=POSITIVE),
@@ -29,7 +32,10 @@ TERMS = 12
         ),
     },
 )
-def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bool = True) -> Barostat:
+@arguments(interval=INTERVAL)
+def stochastic_cell_rescaling(
+    *, pressure: Schedule | None = None, isotropic: bool = True, interval: int = 1
+) -> Barostat:
     """Return Bernetti and Bussi's barostat: cell, positions and velocities rescaled by random strains e.
 
         isotropic:     d ln V = b (P - p) dt + sqrt(2 T b / V) dW,              b = compressibility / barostat_time
@@ -40,7 +46,8 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
     density of volumes is that of the canonical partition function times exp(-p V / T), and the mean of the diagnostic
     ``pressure`` is p. Where the momentum is conserved, P includes the T / V of the center of mass. An orthorhombic cell
     given by its sides stays orthorhombic. The steps of the cell are of first order: the relative error of its
-    fluctuations is half the time step over the relaxation time of the volume.
+    fluctuations is half the time between two of them over the relaxation time of the volume. A step evaluates the
+    stress, which costs as much as the forces: with an interval of 5 to 20 time steps, nothing.
 
     Parameters: ``pressure`` p, energy / length^d; ``compressibility``, length^d / energy, an estimate, which sets the
     rate and not the result; ``barostat_time``, the resulting relaxation time of the pressure. Good values: a barostat
@@ -51,6 +58,7 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
     Args:
         pressure: p as ``(params, time) -> number``; ``None`` for the parameter.
         isotropic: whether the cell keeps its shape.
+        interval: time steps from one change of the cell to the next.
 
     Example:
         >>> barostat = molecular.dynamics.stochastic_cell_rescaling()
@@ -93,7 +101,11 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
         )
 
     return Barostat(
-        check=check, start=seed, rescale=rescale, pressure=pressure or (lambda params, time: params["pressure"])
+        check=check,
+        start=seed,
+        rescale=rescale,
+        pressure=pressure or (lambda params, time: params["pressure"]),
+        interval=interval,
     )
 
 

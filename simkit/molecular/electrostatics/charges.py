@@ -227,9 +227,7 @@ PART = {
         )
     },
     "values": CONSTANT,
-    "excludes": dict.fromkeys(
-        ("between", "mixing", "ending", "switch_on", "tail", "method", "skin", "one_four"), _IMAGES
-    ),
+    "excludes": dict.fromkeys(("between", "mixing", "ending", "switch_on", "tail", "method", "skin"), _IMAGES),
 }
 
 
@@ -281,4 +279,12 @@ def of_tolerance(
         of_particles=("charge",),
         knows_excluded=True,
         usual_cutoff=usual_cutoff,
+        of_two=_of_two,
     )
+
+
+def _of_two(
+    distance: jax.Array, *, charge_i: jax.Array, charge_j: jax.Array, coulomb_constant: jax.Array, cutoff: jax.Array
+) -> jax.Array:
+    del cutoff
+    return coulomb_constant * charge_i * charge_j / distance

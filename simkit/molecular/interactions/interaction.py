@@ -157,6 +157,9 @@ class ManyBody(NamedTuple):
         usual_cutoff: of an interaction that sums over all images itself, in a cell that repeats along all axes:
             ``(space, number of particles) -> `` cut-off of its sum over pairs, which joins its values as ``cutoff``,
             where the settings give none; ``None`` for an interaction of nearest images.
+        of_two: of an interaction that leaves out excluded pairs: energy of two particles alone, ``(distance, **values)
+            -> energy``, which a pair three bonds apart has with a weight; it takes numbers of the particles as
+            ``charge_i`` and ``charge_j``. ``None`` where no such weight may be given.
 
     Example:
         >>> spread = molecular.interactions.user_energy(
@@ -177,6 +180,7 @@ class ManyBody(NamedTuple):
     of_particles: tuple[str, ...] = ()
     knows_excluded: bool = False
     usual_cutoff: Callable[[spaces.Space, int], jax.Array] | None = None
+    of_two: Callable[..., jax.Array] | None = None
 
 
 def combined(*interactions: Interaction) -> Interaction:

@@ -136,3 +136,25 @@ def test_charges_move_in_single_precision_around_one_that_is_frozen():
     result = simkit.run(moved, steps=20)
     drift = np.ptp(np.asarray(result["potential_energy"]))
     assert np.isfinite(np.asarray(result["position"])).all() and drift < 0.5
+
+
+def test_a_weight_of_pairs_three_bonds_apart_is_that_of_their_plain_coulomb_energy(x64):
+    places = np.array([[0.1, 0.2, 0.3], [1.1, 0.2, 0.3], [1.4, 1.1, 0.3], [2.2, 1.4, 0.9]])
+    apart = np.linalg.norm(places[3] - places[0])
+    ewald = {"potential": "ewald", "tolerance": 1e-12, "values": {"coulomb_constant": 2.0}}
+
+    def of(exclude, **weight):
+        chain = {"atoms": ["A", "B", "B", "A"], "rigid": [{"members": "chain", "length": 1.0}], "exclude": exclude}
+        return energy(
+            [ewald | weight],
+            particles={"A": {"charge": "q"}, "B": {"charge": "-q"}},
+            molecules={"chain": chain},
+            start={"positions": places.tolist()},
+            cell={"lengths": [9.0, 9.0, 9.0]},
+            task="dynamics",
+            dynamics={"time_step": 0.01},
+        )
+
+    full, weighted, left_out = of("angles"), of("angles", one_four=0.3), of("dihedrals", one_four=0.3)
+    np.testing.assert_allclose(full - weighted, 2.0 * 0.7 / apart, rtol=1e-9)
+    np.testing.assert_allclose(left_out, weighted, rtol=1e-12)

@@ -3,6 +3,7 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,8 +11,10 @@ from simkit.core.settings import read
 from simkit.core.simulation import as_arrays
 from simkit.errors import UserError
 from simkit.molecular import system
+from simkit.molecular.constraints.multipliers import settle
 from simkit.molecular.description.composition import composition
 from simkit.molecular.description.settings import SETTINGS
+from tests.molecular.rigid import water
 from tests.tables import every
 
 # Two molecules of five atoms, a ring of three with a tail, one across a face of the cell, and a single atom.
@@ -324,3 +327,31 @@ def test_rigid_bonds_are_refused_where_nothing_keeps_their_length():
         system(**{**RIGID, "task": "relax", "dynamics": None})
     with pytest.raises(UserError, match="does not keep rigid bonds; take velocity_verlet"):
         system(**{**RIGID, "dynamics": RIGID["dynamics"] | {"method": "brownian", "friction": 1.0}})
+
+
+def test_sums_over_some_species_are_those_over_all_and_triangles_as_data_are_settled(x64):
+    # Of the wide cut-off a block of cells is summed.
+    species = {"O": {"mass": 16.0, "diameter": 2.8}, "H": {"diameter": 0.8}}
+    tables = {name: value for name, value in RIGID.items() if name != "parameters"} | {"particles": species}
+    pairs = RIGID["interactions"][1] | {"cutoff": 5.0, "ending": "truncate"}
+    tables["interactions"] = [pairs | {"method": "neighbor_list"}, pairs | {"method": "all_pairs", "between": ["H_H"]}]
+    described = composition(read(tables, SETTINGS), RIGID["parameters"])
+    whole = described.interactions.interaction(described.particles, described.images, of_particles=True)
+    params, cell = described.params, described.cell(described.params)
+
+    def results(interaction):
+        position = jnp.asarray(water(8, spacing=4.2))
+        at = position, cell, params, interaction.prepare(position, cell, params)
+        return interaction.several(("energy", "force", "stress"), *at)
+
+    some, every_one = jax.jit(lambda: (results(described.interaction), results(whole)))()
+    for one, other in zip(some, every_one, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
+
+    settled = described.rigid_bonds(lambda params: params)
+    assert [each.find for each in settled.clusters] == [settle]
+    np.testing.assert_array_equal(settled.clusters[0].atoms, np.arange(24).reshape(8, 3).T)
+    np.testing.assert_allclose(settled.lengths(params), [[1.0, 1.63298]])
+    unequal = species | {"H": {"mass": [1.0] * 15 + [2.0]}}
+    other = composition(read({**tables, "particles": unequal}, SETTINGS), RIGID["parameters"])
+    assert all(each.find != settle for each in other.rigid_bonds(lambda params: params).clusters)

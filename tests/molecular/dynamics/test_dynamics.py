@@ -13,6 +13,7 @@ from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.molecular import bubble_raft, colloid_assembly, jamming, system
 from simkit.molecular.dynamics import (
+    Barostat,
     bussi,
     langevin,
     maxwell_boltzmann,
@@ -316,3 +317,20 @@ def test_settings_that_a_system_cannot_have_are_refused(x64, system, wrong, mess
 def test_an_unknown_option_of_a_thermostat_is_refused_with_the_nearest(dynamics):
     with pytest.raises(UserError, match="frosen is not a known key; did you mean 'frozen'"):
         liquid(dynamics, options={"frosen": None})
+
+
+def test_a_barostat_with_an_interval_acts_for_the_time_of_all_its_steps(x64):
+    def squeeze(bath, position, velocity, cell, stress, middle):
+        factor = 1 - middle.params["rate"] * middle.step
+        return bath, factor * position, velocity, factor * cell
+
+    gas = langevin(
+        user_energy(lambda x, cell, params: 0.0 * jnp.sum(x)),
+        lambda params, key: jax.random.uniform(key, (10, 2)),
+        params=floats(time_step=0.1, mass=1.0, temperature=1.0, friction=1.0, rate=0.1),
+        barostat=Barostat(lambda params: None, start=lambda params, key: (), rescale=squeeze, interval=5),
+        cell=lambda params: jnp.ones(2),
+    )
+    # At the first, the sixth and the eleventh step.
+    state = jax.jit(segment(gas, 12))(gas.init(gas.params, jax.random.key(0)), gas.params)
+    np.testing.assert_allclose(state.cell, 0.95**3, rtol=1e-14)
