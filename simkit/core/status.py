@@ -45,6 +45,8 @@ class Status(enum.IntEnum):
     SWEEPS_TOO_FEW = 21
     STEP_TOO_LONG = 22
     TABLE_ENDED = 23
+    STANCE_SLIPS = 24
+    CONTACT_MISSED = 25
 
 
 _ENDS = {
@@ -96,6 +98,10 @@ _CAUTIONS = {
     Status.SWEEPS_TOO_FEW: "ran all its steps, but its solver left contacts unsolved, as of a heavy body on a light "
     "one, so that stacks sink and collapse; give Impulses more sweeps, engine = 'simkit' a shorter time step, or "
     "bodies of less different mass",
+    Status.STANCE_SLIPS: "ran all its steps, but a point that stands, or strikes, needs more friction than it has "
+    "(friction_used); raise the friction of its geoms, as events follow points that do not slip",
+    Status.CONTACT_MISSED: "ran all its steps, but a contact was not resolved at its time; reduce the time step, or "
+    "let fewer points act at once",
     Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
     "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
 }
@@ -106,6 +112,7 @@ TELLING = {
     Status.COURANT_ABOVE_LIMIT: ("courant_number",),
     Status.SWEEPS_TOO_FEW: ("residual", "largest_penetration"),
     Status.STEP_TOO_LONG: ("largest_penetration",),
+    Status.STANCE_SLIPS: ("friction_used",),
     Status.TABLE_ENDED: ("time",),
 }
 # Failures that leave a state which is not finite.

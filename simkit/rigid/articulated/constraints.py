@@ -115,6 +115,7 @@ class Situation:
         normal: of each contact, (C, 3).
         contact: its Jacobian, (C, 3, nv).
         gap: its distance in m, negative where shapes overlap, (C,).
+        place: where it is in m, (C, 3).
         scalar: Jacobians of the scalar rows, (S, nv).
         error: of limits the distance to them, of equalities how far they are violated, of friction 0, (S,).
     """
@@ -122,6 +123,7 @@ class Situation:
     normal: jax.Array
     contact: jax.Array
     gap: jax.Array
+    place: jax.Array
     scalar: jax.Array
     error: jax.Array
 
@@ -160,6 +162,7 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
         normal=normal,
         contact=jnp.asarray(contact, position.dtype),
         gap=gap,
+        place=jnp.stack([at.x, at.y, at.z], axis=1),
         scalar=jnp.concatenate(scalar),
         error=jnp.concatenate(error),
     )

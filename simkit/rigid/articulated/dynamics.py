@@ -258,7 +258,12 @@ def acceleration(
 
 
 def equations(
-    tree: Tree, inertia: Inertia, position: jax.Array, velocity: jax.Array, gravity: jax.Array
+    tree: Tree,
+    inertia: Inertia,
+    position: jax.Array,
+    velocity: jax.Array,
+    gravity: jax.Array,
+    kinematics: Kinematics | None = None,
 ) -> tuple[Kinematics, jax.Array, jax.Array]:
     """Return kinematics, mass matrix (nv, nv) and bias forces (nv,), with shared terms computed once.
 
@@ -268,8 +273,9 @@ def equations(
         position: coordinates, (nq,).
         velocity: velocities, (nv,).
         gravity: acceleration of free fall in m/s^2, (3,).
+        kinematics: at the coordinates, if known.
     """
-    kinematics = forward_kinematics(tree, position)
+    kinematics = forward_kinematics(tree, position) if kinematics is None else kinematics
     matrix = computed_once_on_cpu(_mass_matrix(tree, inertia, kinematics))
     return kinematics, matrix, bias_at(tree, inertia, kinematics, velocity, gravity)
 

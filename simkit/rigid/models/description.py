@@ -87,8 +87,15 @@ class Description:
         return jnp.asarray(self.springs[0], params["time_step"].dtype)
 
     def gravity_vector(self, params: Params) -> jax.Array:
-        """Return the acceleration of free fall in m/s^2, (3, ...) for a strength (...)."""
-        return jnp.stack([params["gravity"] * float(component) for component in self.down])
+        """Return the acceleration of free fall in m/s^2, (3, ...) for a strength (...).
+
+        A parameter ``slope``, in rad, turns it about the axis y, so that x points downhill.
+        """
+        x, y, z = (params["gravity"] * float(component) for component in self.down)
+        if "slope" not in params:
+            return jnp.stack([x, y, z])
+        sine, cosine = jnp.sin(params["slope"]), jnp.cos(params["slope"])
+        return jnp.stack([cosine * x - sine * z, y, cosine * z + sine * x])
 
 
 def describe(model: Any) -> Description:

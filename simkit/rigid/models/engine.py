@@ -14,7 +14,7 @@ from jax.interpreters import ad, batching, mlir
 
 from simkit.core.parameter import Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.simulation import Params
+from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.errors import UserError, one_line
 
@@ -59,6 +59,8 @@ class Engine:
         members_last: whether ``advance`` takes many members at once, as a last axis of every array.
         status: ``memory -> code``, of a run whose state is finite.
         residual: ``memory -> speed`` in m/s by which contacts were left unsolved, or None.
+        observe: ``(params, memory) -> {name: array}``, further observed arrays.
+        measures: ``(params, memory) -> {name: scalar}``, further diagnostics.
     """
 
     start: Callable[[Params, jax.Array, jax.Array], Memory]
@@ -75,6 +77,8 @@ class Engine:
     members_last: bool = False
     status: Callable[[Memory], jax.Array] = lambda memory: jnp.int32(Status.OK)
     residual: Callable[[Memory], jax.Array] | None = None
+    observe: Callable[[Params, Memory], Arrays] = lambda params, memory: {}
+    measures: Callable[[Params, Memory], Arrays] = lambda params, memory: {}
 
 
 def like[T](new: T, old: T) -> T:

@@ -30,10 +30,12 @@ from simkit.rigid.articulated.dynamics import (
     solve,
     velocities,
 )
+from simkit.rigid.articulated.events import Mechanism
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
 from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
+from simkit.rigid.models.event_driven import Rules, event_driven
 from simkit.rigid.models.mujoco_c import has_other_state
 from simkit.rigid.models.source import library
 
@@ -94,11 +96,12 @@ class _Actuators:
     gear: np.ndarray
 
 
-def simkit_engine(description: Description) -> Engine:
+def simkit_engine(description: Description, events: Rules | None = None) -> Engine:
     """Return simkit's own equations of motion as an engine for a model.
 
     Args:
         description: of the model.
+        events: rules of contact at exact times, in place of impulses at whole steps.
 
     Raises:
         UserError: if the model has a part that the engine does not have, by name.
@@ -314,7 +317,7 @@ def simkit_engine(description: Description) -> Engine:
     def status(memory: JointMemory) -> jax.Array:
         return jnp.where(memory.longest_lag > 1, jnp.int32(Status.SWEEPS_TOO_FEW), jnp.int32(Status.OK))
 
-    return Engine(
+    engine = Engine(
         start=start,
         advance=advance,
         coordinates=lambda memory: (memory.position, memory.velocity),
@@ -330,6 +333,20 @@ def simkit_engine(description: Description) -> Engine:
         status=status,
         residual=(lambda memory: memory.misfit) if is_constrained else None,
     )
+    if events is None:
+        return engine
+    coefficients = constraints.contacts.friction
+    mechanism = Mechanism(
+        tree=tree,
+        constraints=constraints,
+        inertia=inertia,
+        force=lambda params, position, velocity, control: forces(params, position, velocity, control)[0],
+        gravity=description.gravity_vector,
+        friction=lambda params: like(coefficients, params["friction_scale"][None]) * params["friction_scale"],
+        restitution=lambda params: params["restitution"] if bounces else jnp.zeros_like(params["time_step"]),
+        **dataclasses.asdict(events),
+    )
+    return event_driven(engine, mechanism, description)
 
 
 def _mean(stages: Sequence[jax.Array], dtype: Any) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.settings import arguments, whole, word
+from simkit.core.settings import arguments, record, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.core.status import Status, at_frames, cautioned, is_finite
 from simkit.errors import UserError
@@ -22,6 +23,7 @@ from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.models.brax_pipelines import brax_engine
 from simkit.rigid.models.description import Description, describe, place
 from simkit.rigid.models.engine import Engine, Memory, silent, watched
+from simkit.rigid.models.event_driven import Rules
 from simkit.rigid.models.joint_coordinates import simkit_engine
 from simkit.rigid.models.mjx import mjx_engine
 from simkit.rigid.models.mujoco_c import mujoco_engine
@@ -35,6 +37,8 @@ DIMENSIONS = {
     "radius": ("shape",),
     "joint_position": ("coordinate",),
     "joint_velocity": ("degree_of_freedom",),
+    "impact_position": ("coordinate",),
+    "impact_velocity": ("degree_of_freedom",),
 }
 
 ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco", "simkit")
@@ -42,6 +46,7 @@ _checked = arguments(
     engine=word("engine", ENGINES),
     substeps=whole("time steps per step of the simulation", low=1),
     solver_iterations=whole("iterations of the constraint solver; 0 for those of the model", low=0),
+    events=record("contact at exact times, by the engine simkit, with these rules", Rules),
 )
 
 
@@ -61,7 +66,14 @@ class Articulated:
 
 
 @_checked
-def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+def mjcf(
+    model: str | Path,
+    *,
+    engine: str = "mjx",
+    substeps: int = 1,
+    solver_iterations: int = 0,
+    events: Mapping[str, Any] | Rules | None = None,
+) -> Simulation:
     """Return the simulation of an articulated model.
 
     Actuators are driven open loop, ``u_i(t) = c_i + a_i sin(2 pi f t + phi_i)``, within their own limits.
@@ -85,6 +97,8 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
         substeps: time steps per step of the simulation. Good values: 1; with ``"mujoco"`` as many as a frame has.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
+        events: table of `simkit.rigid.models.event_driven.Rules`, possibly empty: contact at exact times, by the engine
+            simkit.
 
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
@@ -102,11 +116,18 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
         >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
         1.80 m, by hand 1.80 m
     """
-    return _simulation(read_spec(model), engine, substeps, solver_iterations)
+    return _simulation(read_spec(model), engine, substeps, solver_iterations, events)
 
 
 @_checked
-def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+def from_text(
+    *,
+    model: str,
+    engine: str = "mjx",
+    substeps: int = 1,
+    solver_iterations: int = 0,
+    events: Mapping[str, Any] | Rules | None = None,
+) -> Simulation:
     """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
     Args:
@@ -116,11 +137,12 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
         substeps: time steps per step of the simulation.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
+        events: as for `mjcf`.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
     """
-    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations)
+    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, events)
 
 
 @described(
@@ -130,15 +152,22 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     height=("m", "height of the first body"),
     position_x=("m", "first body along x"),
     residual=("m/s", "largest error of the laws of contact so far"),
+    impacts=("1", "impacts so far"),
+    impact_position=("1", "coordinates of the joints at the last impact"),
+    impact_velocity=("1", "velocities of the joints just after the last impact"),
+    impact_period=("s", "time between the last two impacts"),
+    friction_used=("1", "largest ratio of tangential to normal force of points that stand, or impulse, so far"),
 )
-def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
+def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int, events: Rules | None = None) -> Simulation:
+    if events is not None and name != "simkit":
+        raise UserError(f"events has no effect beside engine = '{name}'; leave it out, or write engine = 'simkit'")
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(without_reports(spec)))
     if name == "mujoco":
         engine = mujoco_engine(spec, description)
     elif name == "simkit":
-        engine = simkit_engine(description)
+        engine = simkit_engine(description, events)
     else:
         refuse_too_many_contacts(name, description.mujoco)
         engine = mjx_engine(description) if name == "mjx" else brax_engine(name, description)
@@ -196,12 +225,18 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
             "radius": jnp.asarray(shapes.radius, position.dtype),
             "joint_position": joint_position,
             "joint_velocity": joint_velocity,
+            **engine.observe(params, state.memory),
         }
 
     def diagnose(state: Articulated, params: Params) -> Arrays:
         state, params = computed_once((state, params))
         residual = {} if engine.residual is None else {"residual": engine.residual(state.memory)}
-        return {"time": state.time, **measures(engine, description, params, state.memory), **residual}
+        return {
+            "time": state.time,
+            **measures(engine, description, params, state.memory),
+            **residual,
+            **engine.measures(params, state.memory),
+        }
 
     def status(state: Articulated, params: Params) -> jax.Array:
         del params
@@ -209,7 +244,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
 
     return Simulation(
         init=init,
-        step=cautioned(step, _caveat_on_second_derivatives(description)),
+        step=cautioned(step, _caveat_on_second_derivatives(description) if events is None else ""),
         observe=observe,
         diagnose=diagnose,
         status=at_frames(status),
