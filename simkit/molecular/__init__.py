@@ -16,7 +16,7 @@ from simkit.molecular import (
     structures,
 )
 from simkit.molecular.description.system import system
-from simkit.molecular.imports import from_lammps
+from simkit.molecular.imports import from_lammps, from_openmm
 from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
@@ -32,6 +32,7 @@ __all__ = [
     "dynamics",
     "electrostatics",
     "from_lammps",
+    "from_openmm",
     "imports",
     "interactions",
     "jamming",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core import paths
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
@@ -39,6 +40,7 @@ from simkit.molecular.description.particles import (
 )
 from simkit.molecular.description.settings import DYNAMICS, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, Placing, list_capacity, placing_of
+from simkit.molecular.description.units import constants_of
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
 
@@ -157,7 +159,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
         raise UserError(problem)
     params = as_arrays(parameters)
-    names = names_of(params, settings["derived"], value_names(table), tuple(table), angle_names(settings["molecules"]))
+    values, angles = value_names(table), angle_names(settings["molecules"])
+    constants = constants_of(settings["units"], {*paths.leaves(params), *values, *angles})
+    names = names_of(params, constants | settings["derived"], values, tuple(table), angles)
     refuse_idle_values(table, settings, values_taken(settings["interactions"]))
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)

@@ -29,8 +29,9 @@ from simkit.molecular.imports.lammps_data import (
     types_of,
 )
 from simkit.molecular.imports.lammps_pairs import PAIR_STYLES, PairCommands, pair_interactions
-from simkit.molecular.imports.lammps_units import UNITS
 
+# Energy of two unit charges at unit distance, by the name of a system of units, with the digits of LAMMPS.
+COULOMB = {"lj": 1.0, "real": 332.06371, "metal": 14.399645}
 type Tables = Sequence[Mapping[str, Any]]
 
 
@@ -196,7 +197,7 @@ class Commands:
         elif name in ("pair_style", "pair_coeff", "pair_modify", "kspace_style", "kspace_modify"):
             self.pairs.lines.append(line)
         elif name == "units":
-            _refuse_unknown(line, rest, UNITS, "system of units")
+            _refuse_unknown(line, rest, COULOMB, "system of units")
             self.units = rest[0]
         elif name == "atom_style":
             _refuse_unknown(line, rest, STYLES, "style of atoms")
@@ -353,7 +354,7 @@ def from_lammps(
         weights = [1.0, 1.0]
     interactions = pair_interactions(
         commands.pairs, contents, dict(zip(used.tolist(), tags, strict=True)), dict(zip(tags, names, strict=True)),
-        parameters, UNITS[commands.units].coulomb / commands.dielectric, weights,
+        parameters, COULOMB[commands.units] / commands.dielectric, weights,
     )  # fmt: skip
     found = molecules_from(species, names, terms, {"exclude": exclude})
     values = {"mass": np.array([masses[number] for number in used.tolist()])[species]}
@@ -366,7 +367,7 @@ def from_lammps(
         "particles": species_settings(found, species, names, values),
         "interactions": interactions,
         "start": {"positions": text_of_positions(position[:, :dimension])},
-        "units": dict(UNITS[commands.units].words),
+        "units": commands.units,
         "parameters": parameters,
     }
     if found.molecules:
