@@ -6,6 +6,7 @@ from simkit.molecular import (
     constraints,
     dynamics,
     electrostatics,
+    imports,
     interactions,
     minimizers,
     phonons,
@@ -15,6 +16,7 @@ from simkit.molecular import (
     structures,
 )
 from simkit.molecular.description.system import system
+from simkit.molecular.imports import from_lammps, from_openmm
 from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
@@ -29,6 +31,9 @@ __all__ = [
     "constraints",
     "dynamics",
     "electrostatics",
+    "from_lammps",
+    "from_openmm",
+    "imports",
     "interactions",
     "jamming",
     "minimizers",

@@ -29,6 +29,7 @@ from simkit.molecular.spaces import Cell
 # Of each key of a molecule: what chooses the energy, the name of its coordinate, and the atoms of a term.
 TERMS: dict[str, tuple[Choice, str, int]] = {
     "bonds": (BOND, "r", 2),
+    "pairs": (BOND, "r", 2),
     "angles": (ANGLE, "theta", 3),
     "dihedrals": (DIHEDRAL, "phi", 4),
     "impropers": (DIHEDRAL, "phi", 4),

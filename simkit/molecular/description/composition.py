@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core import paths
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
@@ -40,7 +41,9 @@ from simkit.molecular.description.particles import (
 )
 from simkit.molecular.description.settings import DYNAMICS, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, Placing, list_capacity, placing_of
-from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.description.units import constants_of
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.interaction import combined as sum_of
 from simkit.molecular.minimizers import Scale
 
 
@@ -170,7 +173,9 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     if problem := next(_contradictions(settings, sequence, dynamics, parameters), ""):
         raise UserError(problem)
     params = as_arrays(parameters)
-    names = names_of(params, settings["derived"], value_names(table), tuple(table), angle_names(settings["molecules"]))
+    values, angles = value_names(table), angle_names(settings["molecules"])
+    constants = constants_of(settings["units"], {*paths.leaves(params), *values, *angles})
+    names = names_of(params, constants | settings["derived"], values, tuple(table), angles)
     refuse_idle_values(table, settings, values_taken(settings["interactions"]))
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)
@@ -203,7 +208,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     supercell = None
     if settings["phonons"] is not None:
         repeats = supercell_of(settings["phonons"], interactions, room, params, particles.count)
-        supercell = repeats, combined(*interactions.of_cells(particles, math.prod(repeats), capacity))
+        supercell = repeats, sum_of(*interactions.of_cells(particles, math.prod(repeats), capacity))
     own_scale = (settings["barrier"] or relax)["scale"]
     scale, stiffness = scale_of(own_scale, names, interactions, placing)
     return System(

@@ -53,16 +53,17 @@ class MoleculeKind:
         """Return the atoms of each term of a table, (K, m).
 
         Args:
-            kind: ``"bonds"``, ``"angles"``, ``"dihedrals"`` or ``"impropers"``.
+            kind: ``"bonds"``, ``"pairs"``, ``"angles"``, ``"dihedrals"`` or ``"impropers"``.
             table: one entry of that key.
 
         Raises:
             UserError: if an atom does not exist, occurs twice, or there are no terms.
         """
-        members = _members(kind, table, self.size) if kind in ("bonds", "impropers") else table["members"]
+        rows = "bonds" if kind == "pairs" else kind  # what is checked of their atoms is the same
+        members = _members(rows, table, self.size) if rows in ("bonds", "impropers") else table["members"]
         if isinstance(members, str):
             members = getattr(self.topology, kind)
-        members = checked_members(members, kind, self.size, table.path("members"))
+        members = checked_members(members, rows, self.size, table.path("members"))
         if not len(members):
             raise table.refuse("members", f"gives no {kind}; leave the table out")
         return members

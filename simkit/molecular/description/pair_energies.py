@@ -448,7 +448,7 @@ def sum_over_pairs(
         term: the energy.
         particles: of one cell.
         cells: number of cells.
-        images: cells of a block along each axis; ``None`` for one cell, or for cells that are particles of a larger one.
+        images: cells of a block along each axis; ``None`` for one cell, and for cells that make a larger one.
         capacity: neighbors for which lists have capacity, of all particles; ``None`` for those of a liquid.
         is_whole: whether neighbors are those of all particles.
     """

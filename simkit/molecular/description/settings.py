@@ -30,6 +30,7 @@ from simkit.core.settings import (
 from simkit.errors import UserError
 from simkit.molecular.barriers.band import KEYS
 from simkit.molecular.bonded.topology import EXCLUSIONS
+from simkit.molecular.description.units import SYSTEMS
 from simkit.molecular.parts import (
     ANGLES,
     BAROSTATS,
@@ -312,6 +313,13 @@ MOLECULE = table(
         ),
         "count": whole("number of such molecules", 1, low=1),
         "bonds": _terms(BOND, "bond", _members("bond", 2, '"chain" for every two atoms that follow each other')),
+        "pairs": _terms(
+            BOND,
+            "pair",
+            several(
+                several(whole("an atom, from 0"), "a pair", (2,)), "the 2 atoms of each, from 0, which are not bonded"
+            ),
+        ),
         "angles": _terms(ANGLE, "angle", _members("angle", 3, '"all" for every two bonds that share an atom', "all")),
         "dihedrals": _terms(
             DIHEDRAL, "dihedral", _members("dihedral", 4, '"all" for every three bonds in a row', "all")
@@ -499,15 +507,21 @@ PHONONS = table(
     },
 )
 DERIVED = named("values derived of parameters and of those before them", formula("a value"))
-UNITS = table(
-    "units, in words",
-    {
-        "length": text("unit of length", "length"),
-        "energy": text("unit of energy", "energy"),
-        "time": text("unit of time", "time"),
-        "mass": text("unit of mass", "mass"),
-    },
-    {},
+UNITS = either(
+    "units: a system by name, whose constants formulas may take, such as `300*kelvin` or `2*femtosecond`, and whose "
+    "`coulomb_constant` is the default; or names in words",
+    word("a system", tuple(SYSTEMS)),
+    table(
+        "units, in words",
+        {
+            "length": text("unit of length", "length"),
+            "energy": text("unit of energy", "energy"),
+            "time": text("unit of time", "time"),
+            "mass": text("unit of mass", "mass"),
+        },
+        {},
+    ),
+    default={},
 )
 SETTINGS = {
     "particles": PARTICLES,

@@ -14,8 +14,10 @@ from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.formulation import precise_product
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
-from simkit.core.settings import Settings, formula, number, several, text, whole, word
+from simkit.core.settings import Settings, either, formula, number, several, text, whole, word
+from simkit.core.settings.tables import number_of
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.description.bonded_energies import BondedEnergy
 from simkit.molecular.description.fields import Field
@@ -62,7 +64,7 @@ class Places:
         at: ``params -> (N, d)``, positions given by coordinates; ``None`` if they are fractions of a cell.
         fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
         where: path of positions that may coincide; ``None`` for those of a lattice and random ones.
-        nearest: mean distance of nearest neighbors, of a structure in free space; otherwise ``None``.
+        nearest: mean distance of nearest neighbors, of a structure in free space or a text; otherwise ``None``.
     """
 
     count: int | None
@@ -138,8 +140,10 @@ def structure(settings: Settings, names: Names) -> Places:
 
 @part(
     keys={
-        "positions": several(
-            several(formula("a coordinate", unit="length"), "a place", (2, 3)), "places, in the order of the species"
+        "positions": either(
+            "places, in the order of the species",
+            several(several(formula("a coordinate", unit="length"), "a place", (2, 3)), "places"),
+            text('their coordinates, a particle in each line, as of `{ file = "positions.txt" }`'),
         )
     }
 )
@@ -150,6 +154,8 @@ def positions(settings: Settings, names: Names) -> Places:
         UserError: if they have different numbers of coordinates, or there are none.
     """
     rows = settings["positions"]
+    if isinstance(rows, str):
+        return _of_text(rows, settings.path("positions"))
     if not rows or len({len(row) for row in rows}) > 1:
         raise settings.refuse("positions", "do not all have the same number of coordinates; write [x, y] or [x, y, z]")
     formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
@@ -176,6 +182,27 @@ def random(settings: Settings, names: Names) -> Places:
     """Return that positions are random, in the cell or a ball."""
     del settings, names
     return Places(None, None)
+
+
+def _of_text(content: str, where: str) -> Places:
+    """Return positions of a text, a particle in each line."""
+    rows = []
+    for index, line in enumerate(content.splitlines(), 1):
+        row = [number_of(word) for word in line.split()]
+        size = len(rows[0]) if rows else len(row)
+        if None in row or len(row) != size or size not in (2, 3):
+            raise UserError(f"{where}: line {index} is not {size if rows else '2 or 3'} coordinates; repair it")
+        rows.append(row)
+    position = np.array(rows, float)
+    if not rows or not np.isfinite(position).all():
+        raise UserError(f"{where} has no positions, or some that are not finite; give a line of numbers for each")
+    return Places(
+        len(rows),
+        position.shape[1],
+        at=lambda params: jnp.asarray(position, precision_of(params)),
+        where=where,
+        nearest=_mean_nearest_distance(position),
+    )
 
 
 def _of_structure(structure: Structure, where: str) -> Places:

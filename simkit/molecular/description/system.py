@@ -17,6 +17,7 @@ from simkit.molecular.description.particles import SystemCell
 from simkit.molecular.description.running_means import averaged_over_run, mean_quantities
 from simkit.molecular.description.settings import SETTINGS
 from simkit.molecular.description.tasks import simulation_of
+from simkit.molecular.description.units import words_of
 from simkit.molecular.description.vibrations import phonon_coordinates, phonon_quantities
 
 
@@ -39,7 +40,7 @@ def system(
     averages: Mapping[str, Any] | None = None,
     phonons: Mapping[str, Any] | None = None,
     derived: Mapping[str, Any] | None = None,
-    units: Mapping[str, str] | None = None,
+    units: str | Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Simulation:
     """Return a system of particles described as data: species, starting positions, interactions and tasks.
@@ -73,7 +74,9 @@ def system(
         phonons: of a crystal that relaxes, whose unit cell the cell is: ``corners`` and ``path`` of wave vectors, and
             ``density_of_states``; see `simkit.molecular.phonons`.
         derived: values derived of parameters, by name.
-        units: names of the units of length, energy, time and mass.
+        units: ``"lj"``, ``"md"`` (nm, kJ/mol, ps), ``"metal"`` (angstrom, eV) or ``"real"`` (angstrom, kcal/mol), with
+            masses in g/mol, whose constants formulas may take, such as ``"300*kelvin"``; or names of the units of
+            length, energy, time and mass.
         parameters: parameters of the formulas: numbers, or `simkit.core.parameter.Parameter`. In a scenario file those
             of ``[params]``.
 
@@ -112,7 +115,9 @@ def system(
             **phonon_coordinates(made),
         },
         check=checker(made),
-        quantities=declared | mean_quantities(declared, means, settings["units"]) | phonon_quantities(made),
+        quantities=declared
+        | mean_quantities(declared, means, words_of(settings["units"]))
+        | phonon_quantities(made),
     )
 
 
@@ -123,7 +128,7 @@ OF_CELL = ("cell", "box")
 
 def quantities(system: System) -> dict[str, Quantity]:
     """Return units and meanings of observed arrays and diagnostics of a system."""
-    units, dimension = system.settings["units"], system.room.dimension
+    units, dimension = words_of(system.settings["units"]), system.room.dimension
     length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
     speed = over(length, time)
     further = {
