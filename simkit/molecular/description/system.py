@@ -115,9 +115,7 @@ def system(
             **phonon_coordinates(made),
         },
         check=checker(made),
-        quantities=declared
-        | mean_quantities(declared, means, words_of(settings["units"]))
-        | phonon_quantities(made),
+        quantities=declared | mean_quantities(declared, means, words_of(settings["units"])) | phonon_quantities(made),
     )
 
 

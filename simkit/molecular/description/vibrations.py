@@ -9,6 +9,7 @@ from simkit.core.simulation import Arrays, Params, Quantity, over
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.description.composition import System
+from simkit.molecular.description.units import words_of
 from simkit.molecular.phonons import density_of_states, mesh, path, phonons
 from simkit.molecular.spaces import Cell
 
@@ -73,7 +74,7 @@ def phonon_quantities(system: System) -> dict[str, Quantity]:
     """
     if system.settings["phonons"] is None:
         return {}
-    units = system.settings["units"]
+    units = words_of(system.settings["units"])
     frequency, speed = over("1", units["time"]), over(units["length"], units["time"])
     sounds = {
         name: Quantity(speed, "speed of sound along the first line of the path, slowest first")
