@@ -28,6 +28,7 @@ PACKAGES = {
     "simkit.molecular.constraints": "Rigid bonds",
     "simkit.molecular.structures": "Structures",
     "simkit.molecular.phonons": "Phonons",
+    "simkit.molecular.imports": "Systems of other programs",
     "simkit.rigid": "Rigid bodies",
     "simkit.rigid.articulated": "Mechanisms in joint coordinates",
 }

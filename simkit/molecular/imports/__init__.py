@@ -1,8 +1,7 @@
 """Systems and force fields of other programs, as data of ``molecular.system``."""
 
-from simkit.molecular.imports import formulas
 from simkit.molecular.imports.imported import ImportedSystem
 from simkit.molecular.imports.lammps import from_lammps
-from simkit.molecular.imports.openmm import from_openmm
+from simkit.molecular.imports.openmm_systems import from_openmm
 
-__all__ = ["ImportedSystem", "formulas", "from_lammps", "from_openmm"]
+__all__ = ["ImportedSystem", "from_lammps", "from_openmm"]

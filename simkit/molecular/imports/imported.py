@@ -39,8 +39,10 @@ class ImportedSystem:
         ... pair_coeff 1 1 1.0 1.0
         ... mass 1 1.0
         ... ''')
-        >>> argon.settings["parameters"], argon.order.tolist()
-        ({'epsilon_1_1': 1.0, 'sigma_1_1': 1.0}, [0, 1])
+        >>> isinstance(argon, molecular.imports.ImportedSystem), argon.order.tolist()
+        (True, [0, 1])
+        >>> argon.settings["parameters"]
+        {'epsilon_1_1': 1.0, 'sigma_1_1': 1.0}
     """
 
     settings: dict[str, Any]
@@ -65,7 +67,8 @@ class ImportedSystem:
             ['epsilon_1_1', 'sigma_1_1']
         """
         every = {**self.settings["parameters"], **(parameters or {})}
-        return system(**self.settings | further | {"parameters": every})
+        keywords: dict[str, Any] = {**self.settings, **further, "parameters": every}
+        return system(**keywords)
 
 
 class Terms(NamedTuple):

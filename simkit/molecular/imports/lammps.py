@@ -47,11 +47,11 @@ class Style(NamedTuple):
     tables: Callable[..., Tables]
 
 
-def _named(potential: str, /, **values: float) -> Mapping[str, Any]:
+def _named(potential: str, /, **values: float) -> dict[str, Any]:
     return {"potential": potential, "values": values}
 
 
-def _written(energy: str, /, **values: float) -> Mapping[str, Any]:
+def _written(energy: str, /, **values: float) -> dict[str, Any]:
     return {"energy": energy, "values": values}
 
 
@@ -59,7 +59,9 @@ def _degrees(angle: float) -> float:
     return math.radians(angle)
 
 
-def _periodic(strength: float, periodicity: float, phase: float) -> Mapping[str, Any]:
+def _periodic(strength: float, periodicity: float, phase: float) -> dict[str, Any]:
+    if periodicity not in range(1, 13):
+        raise ValueError(f"n = {periodicity:g} is no whole number from 1 to 12")
     return _named("periodic", strength=strength, phase=phase) | {"periodicity": int(periodicity)}
 
 
@@ -205,7 +207,7 @@ class Commands:
         elif name == "dimension":
             self.dimension = line.whole(rest[0] if rest else "", "the dimension", 2, 3)
         elif name == "boundary":
-            if len(rest) != 3 or not all(set(word) <= set("pfsm") for word in rest):
+            if len(rest) != 3 or not all(word == "p" or set(word) <= set("fsm") for word in rest):
                 line.refuse("the boundary is not three of p, f, s and m; write p where the box repeats")
             self.periodic = tuple(word == "p" for word in rest)
         elif name == "dielectric":
@@ -256,7 +258,7 @@ class Commands:
         rows = self.weights if has_charges else self.weights[:1]
         near = {row[:2] for row in rows}
         fourth = [row[2] for row in rows]
-        usual = {(1.0, 1.0): "none", (0.0, 1.0): "bonds", (0.0, 0.0): "angles"}
+        usual: dict[tuple[float, ...], str] = {(1.0, 1.0): "none", (0.0, 1.0): "bonds", (0.0, 0.0): "angles"}
         pattern = near.pop()
         if near or pattern not in usual or (pattern[1] and any(weight != 1 for weight in fourth)):
             line = self.weights_line or Line("coefficients", 1, ())
@@ -332,7 +334,9 @@ def from_lammps(
     style = commands.atom_style or (contents.style or "").split(" ")[0]
     if style not in STYLES:
         problem = f"has atoms of style {style!r}" if style else "does not say the style of its atoms"
-        contents.atoms[0].refuse(f"the file {problem}; write atom_style among the coefficients", nearest(style, STYLES))
+        contents.atoms[0].refuse(
+            f"the file {problem}; write atom_style among the coefficients", nearest(style, sorted(STYLES))
+        )
     if commands.atom_style and contents.style and contents.style.split()[0] != commands.atom_style:
         contents.atoms[0].refuse(f"the file has atoms of style {contents.style}, and atom_style is {style}")
     atoms = read_atoms(contents, style, commands.periodic)
@@ -432,19 +436,27 @@ def _terms_of(kind: str, data: LammpsData, commands: Commands, parameters: dict[
                 f"{kind} type {number} has no coefficients; write {kind}_coeff {number} {style.arguments or '...'}"
             )
         at = of_types[number]
-        numbers, count = at.reals(1, f"a coefficient of {kind}s"), len(style.arguments.split())
-        try:
-            if count and len(numbers) != count:
-                raise ValueError(f"there are {len(numbers)} coefficients")
-            tables = style.tables(*numbers)
-        except ValueError as error:
-            at.refuse(f"{error}; style {name} of {kind}s takes {style.arguments or 'm, and K, n and d of each term'}")
-        for place, table in enumerate(tables):
+        for place, table in enumerate(_tables_of(kind, name, at)):
             yield Terms(
                 f"{kind}s",
                 {**table, "values": _as_parameters(table["values"], f"{kind}_{number}", place, parameters)},
                 members[kinds == number],
             )
+
+
+def _tables_of(kind: str, name: str, line: Line) -> Tables:
+    """Return the tables of settings of the coefficients of a line.
+
+    Raises:
+        UserError: if the style does not take them.
+    """
+    style, numbers = TERMS_OF[kind][name], line.reals(1, f"a coefficient of {kind}s")
+    try:
+        if style.arguments and len(numbers) != len(style.arguments.split()):
+            raise ValueError(f"there are {len(numbers)} coefficients")
+        return style.tables(*numbers)
+    except ValueError as error:
+        line.refuse(f"{error}; style {name} of {kind}s takes {style.arguments or 'm, and K, n and d of each term'}")
 
 
 def _as_parameters(values: Mapping[str, float], prefix: str, place: int, parameters: dict[str, float]) -> dict:

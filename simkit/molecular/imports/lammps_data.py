@@ -205,7 +205,8 @@ def _header(
     lines: list[Line],
 ) -> tuple[dict[str, int], dict[str, int], dict[str, tuple[float, float]], tuple[float, float, float]]:
     """Return counts of atoms and terms, numbers of types, sides and tilt factors."""
-    counts, types = dict.fromkeys(COUNTS, 0), {}
+    counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
+    types: dict[str, int] = {}
     sides: dict[str, tuple[float, float]] = {}
     tilt = 0.0, 0.0, 0.0
     for line in lines:

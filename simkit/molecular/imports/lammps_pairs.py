@@ -74,7 +74,10 @@ class PairCommands:
         Raises:
             UserError: if the style is not served.
         """
-        line = next((line for line in reversed(self.lines) if line.words[0] == "pair_style"), None)
+        lines = [line for line in self.lines if line.words[0] == "pair_style"]
+        if len(lines) > 1:
+            lines[1].refuse("pair_style is given twice; keep one")
+        line = lines[0] if lines else None
         if line is not None and (len(line.words) < 2 or line.words[1] not in PAIR_STYLES):
             word = " ".join(line.words[1:2])
             line.refuse(f"{word[:40]!r} is no style of pairs that is read", nearest(word, sorted(PAIR_STYLES)))

@@ -1,8 +1,9 @@
 """Systems of OpenMM as keywords of ``molecular.system``: force by force, with its formulas as expressions."""
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,6 @@ from simkit.molecular.imports.imported import (
     species_settings,
     text_of_positions,
 )
-
-if TYPE_CHECKING:
-    import openmm
 
 # Energy of two elementary charges at 1 nm, kJ/mol, with the digits of OpenMM.
 COULOMB = 138.93545764438198
@@ -79,7 +77,7 @@ class _Reading:
             self.terms.append(Terms(key, settings, np.array(members, int)))
 
 
-def from_openmm(system: "openmm.System", positions: Any) -> ImportedSystem:
+def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     """Return a system of OpenMM as the keywords of `simkit.molecular.system`.
 
     Forces: HarmonicBondForce, HarmonicAngleForce, PeriodicTorsionForce, RBTorsionForce, NonbondedForce (exceptions,
@@ -91,7 +89,7 @@ def from_openmm(system: "openmm.System", positions: Any) -> ImportedSystem:
     simkit; OpenMM counts pairs otherwise, by one part in the number of particles for mixtures.
 
     Args:
-        system: with its forces.
+        system: an ``openmm.System`` with its forces.
         positions: of all particles, (N, 3), a quantity or numbers in nm.
 
     Raises:
@@ -111,11 +109,7 @@ def from_openmm(system: "openmm.System", positions: Any) -> ImportedSystem:
 
     Reference: Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017), doi:10.1371/journal.pcbi.1005659.
     """
-    try:
-        import openmm
-    except ImportError:
-        raise UserError("from_openmm needs OpenMM: pip install 'simkit-physics[openmm]'") from None
-    if not isinstance(system, openmm.System):
+    if not isinstance(system, _package("openmm").System):
         raise UserError(f"from_openmm: system is a {type(system).__name__}; give an openmm.System, as of createSystem")
     count = system.getNumParticles()
     if any(system.isVirtualSite(index) for index in range(count)):
@@ -176,10 +170,21 @@ def from_openmm(system: "openmm.System", positions: Any) -> ImportedSystem:
     return ImportedSystem(settings, found.order)
 
 
+def _package(name: str) -> Any:
+    """Return a module of OpenMM, which is no dependency.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UserError("from_openmm needs OpenMM: pip install 'simkit-physics[openmm]'") from None
+
+
 def _plain(value: Any) -> Any:
     """Return numbers in nm, ps, g/mol, kJ/mol and radians."""
-    from openmm import unit
-
+    unit = _package("openmm.unit")
     return value.value_in_unit_system(unit.md_unit_system) if unit.is_quantity(value) else value
 
 
@@ -194,7 +199,7 @@ def _rows(force: Any, what: str) -> Iterator[tuple]:
         yield tuple(row)
 
 
-def _named(potential: str, /, **values: float) -> Mapping[str, Any]:
+def _named(potential: str, /, **values: float) -> dict[str, Any]:
     return {"potential": potential, "values": values}
 
 
@@ -248,8 +253,6 @@ def _read_nonbonded(force: Any, reading: _Reading) -> None:
     acting = [row for row in rows if row[2] or row[4]]
     if charge.any() or any(row[2] for row in acting):
         reading.parameters["coulomb_constant"] = COULOMB
-    elif acting:
-        reading.parameters["coulomb_constant"] = 0.0
     if charge.any():
         reading.charge = charge
         reading.interactions.append(_of_charges(force, method, cutoff))
