@@ -22,7 +22,6 @@ from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.shapes.disk import disk
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.contacts import falling_pile
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
 from simkit.rigid.systems.linkages import four_bar_linkage
@@ -55,7 +54,6 @@ __all__ = [
     "disk",
     "distance",
     "drag",
-    "falling_pile",
     "floor",
     "four_bar_linkage",
     "gather",

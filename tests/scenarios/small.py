@@ -109,7 +109,12 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
     "box_stack": {"config.bodies.1.count": 2, "drop": 0.001, "push": 0.5},
     # A pile is chaotic; a ball, a box and a capsule before their first impacts are not.
-    "falling_pile": {"boxes": 1, "spheres": 1, "capsules": 1, "spacing": 0.25, "time_step": 0.02, "sweeps": 4},
+    "falling_pile": {
+        **{f"config.bodies.{kind}.grid.counts": [1, 1, 1] for kind in range(3)},
+        "config.method.sweeps": 4,
+        "spacing": 0.25,
+        "time_step": 0.02,
+    },
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}
