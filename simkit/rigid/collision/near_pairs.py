@@ -251,11 +251,7 @@ def _build(shapes: Hulls, margin: jax.Array, rounds: int) -> NearPairs:
     count = shapes.count
     pairs = pairs_per_round(count)
     first, second, total, longest, room = _edges(shapes, margin, rounds, rounds * pairs)
-    ones = jnp.ones(rounds * pairs, jnp.int32)
-    degree = jnp.zeros(count + 1, jnp.int32).at[first].add(ones).at[second].add(ones)
-    # One and a half times the most pairs of a body are colored in a few attempts; further rounds stay empty.
-    more = (3 * jnp.max(degree[:count]) + 1) // 2
-    color = _colors(first, second, count, rounds, jnp.maximum(more, 1 + (9 * total) // (8 * pairs)))
+    color, most = _colors(first, second, count, rounds)
     edge = jnp.arange(rounds * pairs, dtype=jnp.int32)
     ordered, edge = jax.lax.sort((color, edge), num_keys=1)
     start = _smaller(ordered, jnp.arange(rounds + 1, dtype=jnp.int32))
@@ -268,7 +264,9 @@ def _build(shapes: Hulls, margin: jax.Array, rounds: int) -> NearPairs:
         for side, fill in zip((first, second), _unused(count, pairs), strict=True)
     )
     fits = (start[-1] == jnp.minimum(total, rounds * pairs)) & (jnp.max(length) <= pairs)
-    needed = jnp.maximum(jnp.where(fits, 0, jnp.maximum(rounds + 1, more)), jnp.maximum(longest, room))
+    # One and a half times the most pairs of a body are colored in a few attempts.
+    more = jnp.maximum(rounds + 1, (3 * most + 1) // 2)
+    needed = jnp.maximum(jnp.where(fits, 0, more), jnp.maximum(longest, room))
     needed = jnp.maximum(needed, jnp.where(total > rounds * pairs, 1 + total // pairs, 0))
     return NearPairs(
         first=first,
@@ -406,8 +404,8 @@ def _of_spheres(
     return first, second, total, jnp.max(length)
 
 
-def _colors(first: jax.Array, second: jax.Array, count: int, colors: int, allowed: jax.Array) -> jax.Array:
-    """Return a color of each pair that no other pair of its bodies has, ``colors`` without one.
+def _colors(first: jax.Array, second: jax.Array, count: int, colors: int) -> tuple[jax.Array, jax.Array]:
+    """Return a color of each pair that no other pair of its bodies has, ``colors`` without one; the most of a body.
 
     In each attempt every pair without a color picks one of those free at both bodies, at random by its own number, and
     keeps it if no pair before it picked the same at either body. So all colors have about equally many pairs.
@@ -417,13 +415,11 @@ def _colors(first: jax.Array, second: jax.Array, count: int, colors: int, allowe
         second: likewise.
         count: number of bodies.
         colors: number of colors.
-        allowed: number of the colors to choose from.
     """
     pairs, words = first.shape[0], -(-colors // BITS)
     number = jnp.arange(pairs, dtype=jnp.int32)
-    # Bits of other colors are taken from the start.
-    bit, allowed = np.arange(BITS * words).reshape(words, BITS), jnp.minimum(allowed, colors)
-    taken = jnp.sum((bit >= allowed) * (np.uint32(1) << np.arange(BITS, dtype=np.uint32)), axis=1, dtype=jnp.uint32)
+    # Bits of colors that do not exist are taken from the start.
+    taken = [jnp.uint32(0xFFFFFFFF << min(colors - BITS * word, BITS) & 0xFFFFFFFF) for word in range(words)]
 
     def attempt(carry: tuple[jax.Array, jax.Array], turn: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
         color, taken = carry
@@ -452,8 +448,11 @@ def _colors(first: jax.Array, second: jax.Array, count: int, colors: int, allowe
             taken = taken.at[:, side].add(bit, mode="promise_in_bounds")
         return (jnp.where(kept, pick, color), taken), None
 
-    start = jnp.full(pairs, colors, jnp.int32), jnp.broadcast_to(taken[:, None], (words, count + 1))
-    return jax.lax.scan(attempt, start, jnp.arange(ATTEMPTS, dtype=jnp.uint32))[0][0]
+    start = jnp.full(pairs, colors, jnp.int32), jnp.broadcast_to(jnp.stack(taken)[:, None], (words, count + 1))
+    color, _ = jax.lax.scan(attempt, start, jnp.arange(ATTEMPTS, dtype=jnp.uint32))[0]
+    ones = jnp.ones(pairs, jnp.int32)
+    degree = jnp.zeros(count + 1, jnp.int32).at[first].add(ones).at[second].add(ones)
+    return color, jnp.max(degree[:count])
 
 
 def _mixed(number: jax.Array) -> jax.Array:

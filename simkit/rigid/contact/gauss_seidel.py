@@ -146,13 +146,6 @@ def _near_rounds(
     both = jnp.concatenate([partners.near.first, partners.near.second], axis=1)
 
     def one_round(rows: jax.Array, contact: Any) -> tuple[jax.Array, Any]:
-        # Rounds without pairs are the last ones.
-        if is_for_accelerators():
-            return met_in(rows, contact)
-        is_used = contact[0][0] < velocities.linear.x.shape[0]
-        return jax.lax.cond(is_used, met_in, lambda rows, contact: (rows, contact[3]), rows, contact)
-
-    def met_in(rows: jax.Array, contact: Any) -> tuple[jax.Array, Any]:
         both, mobilities, touch, carried = contact
         met = computed_once(rows.at[both].get(mode="promise_in_bounds", unique_indices=True)).T
         first, second = (jax.tree.unflatten(structure, list(side)) for side in (met[:6, :pairs], met[:6, pairs:]))
