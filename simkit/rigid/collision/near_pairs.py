@@ -21,9 +21,8 @@ from simkit.rigid.algebra.vector import Vector, dot, each, norm
 from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
 from simkit.rigid.bodies.motion import Motion, angular_velocity
 
-# Bodies from which pairs are found by cells: of shapes without corners, and of others.
-FROM, FROM_LONG = 64, 32
-ROUND = ("sphere", "disk")
+# Bodies from which pairs are found by cells.
+FROM = 64
 # Kinds whose half lengths and radius are those of a rounded box; others are near where their enclosing spheres are.
 BOXED = ("capsule", "box")
 # Rounds at the start; a list that needs more grows.
@@ -47,14 +46,13 @@ def rounds_at_start(kinds: tuple[str, ...], rounds: int | None = None) -> int:
 
     Args:
         kinds: of the bodies.
-        rounds: as given by the user; None for the default, by which all pairs of less than `FROM` bodies are visited,
-            or of `FROM_LONG` if one is no sphere.
+        rounds: as given by the user; None for the default, by which all pairs of less than `FROM` bodies are visited.
     """
     if len(kinds) < 2:
         return 0
     if rounds is not None:
         return rounds
-    return ROUNDS if len(kinds) >= (FROM if set(kinds) <= set(ROUND) else FROM_LONG) else 0
+    return ROUNDS if len(kinds) >= FROM else 0
 
 
 @pytree

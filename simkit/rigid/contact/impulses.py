@@ -128,7 +128,7 @@ class Impulses:
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
         rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
             body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
-            visited of fewer than 64 spheres, or 32 bodies if one is no sphere; 0 visits all pairs of any bodies.
+            visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.
