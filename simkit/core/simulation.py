@@ -345,7 +345,8 @@ class Simulation:
             UserError: if a function does not return one array.
 
         Example:
-            >>> pair = rigid.newtons_cradle(balls=2)
+            >>> two = simkit.load("newtons_cradle", {"config.bodies.0.count": 2, "precision": "float32"})
+            >>> pair = simkit.build(two)
             >>> pair = pair.with_quantities(share=lambda state, params: state.motion.velocity.x[1] / params["speed"])
             >>> run = simkit.run(pair, steps=160, every=160, restitution=0.5)
             >>> print(f"{float(run['share'][-1]):.4f}, by hand {(1 + 0.5) / 2:.4f}")

@@ -22,10 +22,9 @@ from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.shapes.disk import disk
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.contacts import falling_pile
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
-from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball, newtons_cradle
-from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
+from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
+from simkit.rigid.systems.linkages import four_bar_linkage
 from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
 
 __all__ = [
@@ -54,9 +53,7 @@ __all__ = [
     "damper",
     "disk",
     "distance",
-    "double_pendulum",
     "drag",
-    "falling_pile",
     "floor",
     "four_bar_linkage",
     "gather",
@@ -69,7 +66,6 @@ __all__ = [
     "mjcf",
     "motion_of",
     "motor",
-    "newtons_cradle",
     "norm",
     "plane",
     "projectile",

@@ -23,17 +23,22 @@ FACTORIES = {
     "rigid.asymmetric_top": "simkit.rigid.systems.free_bodies:asymmetric_top",
     "rigid.heavy_top": "simkit.rigid.systems.free_bodies:heavy_top",
     "rigid.billiards_break": "simkit.rigid.systems.hard_impacts:billiards_break",
-    "rigid.newtons_cradle": "simkit.rigid.systems.hard_impacts:newtons_cradle",
     "rigid.scene": "simkit.rigid.description.system:system",
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
-    "rigid.falling_pile": "simkit.rigid.systems.contacts:falling_pile",
-    "rigid.double_pendulum": "simkit.rigid.systems.linkages:double_pendulum",
     "rigid.four_bar_linkage": "simkit.rigid.systems.linkages:four_bar_linkage",
     "rigid.system_identification": "simkit.rigid.systems.plans_and_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.plans_and_identification:steered_puck",
 }
 _FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
-_SCENES = ("box_stack", "compliant_bounce", "rolling_ball", "sliding_block")
+_SCENES = (
+    "box_stack",
+    "compliant_bounce",
+    "double_pendulum",
+    "falling_pile",
+    "newtons_cradle",
+    "rolling_ball",
+    "sliding_block",
+)
 REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
     **{f"rigid.{name}": f"'rigid.scene', as the scenario {name} does" for name in _SCENES},
     "flow.channel": "'flow.domain', as the scenarios channel_flow and couette_poiseuille do",

@@ -14,7 +14,7 @@ import dataclasses
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -171,22 +171,29 @@ def heap_places(count: int) -> np.ndarray:
     return 0.205 * grid + [0, 0, 0.105] + 0.002 * np.random.default_rng(0).random((count, 3))
 
 
-def many_bodies(kind: str, count: int, settle: int, repeats: int) -> None:
-    """Print the time of a step of one scene of many bodies on a floor, ours and MuJoCo's from the same places."""
+def many_bodies(kind: str, count: int, settle: int, repeats: int, sweeps: Sequence[int]) -> None:
+    """Print the time of a step of one scene of many bodies on a floor, ours and MuJoCo's from the same places.
+
+    Overlaps are the largest at the end of the steps that are timed: fewer sweeps than the first number, by which the
+    bodies settle, show how many reach MuJoCo's.
+    """
     import mujoco
 
     one = sphere(1.0, 0.1, FRICTION) if kind == "spheres" else box(1.0, (0.2, 0.2, 0.2), FRICTION)
-    simulation = simulate(
-        Scene(
-            params={"gravity": jnp.float32(9.81), "time_step": jnp.float32(TIME_STEP)},
-            bodies=repeat(one, count),
-            start=lambda params, bodies, key: motion_of(bodies, jnp.asarray(heap_places(count), jnp.float32)),
-            dynamics=Impulses(12, impacts=1),
-            planes=floor(),
-            loads=(gravity(),),
+
+    def simulation_of(sweeps: int) -> Simulation:
+        return simulate(
+            Scene(
+                params={"gravity": jnp.float32(9.81), "time_step": jnp.float32(TIME_STEP)},
+                bodies=repeat(one, count),
+                start=lambda params, bodies, key: motion_of(bodies, jnp.asarray(heap_places(count), jnp.float32)),
+                dynamics=Impulses(sweeps, impacts=1),
+                planes=floor(),
+                loads=(gravity(),),
+            )
         )
-    )
-    steps = max(5, min(50, 50_000 // count))
+
+    simulation, steps = simulation_of(sweeps[0]), max(5, min(50, 50_000 // count))
     advance, settled = jax.jit(segment(simulation, steps)), 0
     state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
     while settled < settle:
@@ -196,7 +203,12 @@ def many_bodies(kind: str, count: int, settle: int, repeats: int) -> None:
             state = sized_like(state, enlarged(after))
             continue
         state, settled = after, settled + steps
-    diagnosed = jax.jit(simulation.diagnose)(state, simulation.params)
+    runs = {sweeps[0]: advance} | {few: jax.jit(segment(simulation_of(few), steps)) for few in sweeps[1:]}
+    diagnose = jax.jit(simulation.diagnose)
+    found = {
+        f"ours, {few:2d} sweeps": diagnose(run(state, simulation.params), simulation.params)
+        for few, run in runs.items()
+    }
 
     model = mujoco.MjModel.from_xml_string(model_of(kind, np.zeros((count, 3))))
     data = mujoco.MjData(model)
@@ -206,19 +218,23 @@ def many_bodies(kind: str, count: int, settle: int, repeats: int) -> None:
     theirs = max(1, min(steps, 10_000 // count))
     least = best(
         {
-            "ours": lambda: jax.block_until_ready(advance(state, simulation.params)),
+            **{
+                name: lambda run=run: jax.block_until_ready(run(state, simulation.params))
+                for name, run in zip(found, runs.values(), strict=True)
+            },
             "MuJoCo C": lambda: mujoco.mj_step(model, data, theirs),
         },
         repeats,
         turn=0,
     )
-    micro = {"ours": 1e6 * least["ours"] / steps / count, "MuJoCo C": 1e6 * least["MuJoCo C"] / theirs / count}
-    deepest = max((-contact.dist for contact in data.contact), default=0.0)
-    overlaps = {"ours": float(diagnosed["largest_penetration"]), "MuJoCo C": deepest}
+    micro = {name: 1e6 * each / (theirs if name == "MuJoCo C" else steps) / count for name, each in least.items()}
+    overlaps = {name: float(diagnosed["penetration"]) for name, diagnosed in found.items()}
+    overlaps["MuJoCo C"] = max((-contact.dist for contact in data.contact), default=0.0)
+    contacts = {name: int(diagnosed["contacts"]) for name, diagnosed in found.items()} | {"MuJoCo C": data.ncon}
     for name, each in micro.items():
         print(
-            f"  {count:6d} {kind} {name:9s} {each:8.2f} us per body-step  {micro['MuJoCo C'] / each:6.2f} x MuJoCo C"
-            f"  largest overlap {1e3 * overlaps[name]:.3f} mm, {int(diagnosed['contacts'])} contacts",
+            f"  {count:6d} {kind} {name:15s} {each:8.2f} us per body-step  {micro['MuJoCo C'] / each:6.2f} x MuJoCo C"
+            f"  largest overlap {1e3 * overlaps[name]:.3f} mm, {contacts[name]} contacts",
             flush=True,
         )
 
@@ -306,6 +322,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--members", type=int, default=1024)
     parser.add_argument("--counts", type=int, nargs="*", default=[100, 400, 1600, 10_000])
+    parser.add_argument("--sweeps", type=int, nargs="*", default=[12, 4])
     parser.add_argument("--settle", type=int, default=800)
     options = parser.parse_args()
     threads = os.cpu_count() or 1
@@ -331,11 +348,11 @@ def main() -> None:
         }
         in_turn(rows, 2000, options.repeats, "MuJoCo C, one thread")
     if "many" in options.rows:
-        print(f"one scene on a floor after {options.settle} steps, 12 sweeps")
+        print(f"one scene on a floor after {options.settle} steps")
         for kind, most in (("spheres", np.inf), ("pile", 1600)):
             for count in options.counts:
                 if count <= most:
-                    many_bodies(kind, count, options.settle, options.repeats)
+                    many_bodies(kind, count, options.settle, options.repeats, options.sweeps)
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(f"  {megabytes:.0f} MB at most, of both")
     if "compile" in options.rows:

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ellipk
 
+from simkit import build, load
 from simkit.core.rollout import segment, trajectory
 from simkit.rigid.loads import gravity
-from simkit.rigid.systems.linkages import double_pendulum
 from tests.rigid.joints.scenes import key, moment, pendulum
 
 
@@ -33,7 +33,8 @@ def test_period_of_a_pendulum_released_at_90_degrees():
 
 
 def energies(order, time_step, steps):
-    simulation = double_pendulum(order=order).with_params(time_step=time_step)
+    settings = {"config.method.order": order, "time_step": time_step, "precision": jnp.zeros(()).dtype.name}
+    simulation = build(load("double_pendulum", settings))
     _, _, found = jax.jit(trajectory(simulation, steps, 1))(simulation.params, key())
     return {name: np.asarray(values) for name, values in found.items()}
 

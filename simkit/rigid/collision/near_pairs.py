@@ -15,15 +15,28 @@ import numpy as np
 from simkit.core.buffers import Buffer
 from simkit.core.formulation import by_device
 from simkit.core.pytrees import pytree
-from simkit.rigid.algebra.vector import Vector, each, norm
+from simkit.rigid.algebra.quaternion import Quaternion, axes_of
+from simkit.rigid.algebra.quaternion import stacked as components
+from simkit.rigid.algebra.vector import Vector, dot, each, norm
+from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
+from simkit.rigid.bodies.motion import Motion, angular_velocity
 
-# Bodies from which pairs are found by cells, if they all have one of these shapes.
-FROM, SHAPES = 64, ({"sphere", "disk"}, {"capsule"}, {"box"})
+# Bodies from which pairs are found by cells.
+FROM = 64
+# Kinds whose half lengths and radius are those of a rounded box; others are near where their enclosing spheres are.
+BOXED = ("capsule", "box")
 # Rounds at the start; a list that needs more grows.
 ROUNDS = 16
-# Distance from each body, relative to the mean radius, up to which it is not expected to come in a step, and its pairs
-# are listed: a wider list is found again less often, and has more pairs in every sweep.
+# Pairs of enclosing spheres, and candidates in a run of cells, beside shapes that are no spheres, in units of those of
+# spheres: cubes side by side have 13 neighbors whose enclosing spheres overlap, and 3 that they touch.
+COARSE, LONGER = 6, 4
+# Distance from each body, relative to the mean radius of spheres, up to which it is not expected to come in a step, and
+# its pairs are listed: a wider list is found again less often, and has more pairs in every sweep.
 SKIN = 0.075
+# The same for other shapes, whose pairs have four points; those that move are listed as far as they come in some steps.
+SKIN_LONG, AHEAD = 0.01, 1.0
+# Ratio of the mean margin to that of a new list from which a list of bodies that came to rest is built anew.
+SHRINKS = 2.0
 # Attempts to color a pair. Each picks one of the colors that are free at both bodies; most pairs keep the first.
 ATTEMPTS = 10
 
@@ -32,15 +45,60 @@ def rounds_at_start(kinds: tuple[str, ...], rounds: int | None = None) -> int:
     """Return the rounds of a first list of near pairs; 0 where all pairs are visited: the one place that decides.
 
     Args:
-        kinds: of the bodies. All pairs of bodies of several shapes are visited, and of less than `FROM` bodies unless
-            a number of rounds is given.
-        rounds: as given by the user; None for the default.
+        kinds: of the bodies.
+        rounds: as given by the user; None for the default, by which all pairs of less than `FROM` bodies are visited.
     """
-    if len(kinds) < 2 or not any(set(kinds) <= shapes for shapes in SHAPES):
+    if len(kinds) < 2:
         return 0
     if rounds is not None:
         return rounds
     return ROUNDS if len(kinds) >= FROM else 0
+
+
+@pytree
+class Hulls:
+    """Boxes rounded by a radius around bodies, see `simkit.rigid.bodies.bodies.Bodies`, (n,).
+
+    Attributes:
+        position: of the centers in m.
+        orientation: rotation from the body frame to the world frame; None if all are spheres.
+        half_lengths: of the boxes in m.
+        radius: in m.
+        reach: of the spheres that enclose them, in m.
+    """
+
+    position: Vector
+    orientation: Quaternion | None
+    half_lengths: Vector
+    radius: jax.Array
+    reach: jax.Array
+
+    @property
+    def count(self) -> int:
+        """Number of bodies."""
+        return self.radius.shape[-1]
+
+
+def hulls(bodies: Bodies, motion: Motion) -> Hulls:
+    """Return the hulls of bodies at their places; without derivative.
+
+    Args:
+        bodies: the n bodies.
+        motion: state of the bodies.
+    """
+    reach = enclosing_radius(bodies)
+    is_boxed = np.isin(bodies.kinds, BOXED)
+    half = each(lambda values: jnp.where(is_boxed, values, 0), bodies.half_lengths)
+    orientation = motion.orientation if is_boxed.any() else None
+    return jax.lax.stop_gradient(
+        Hulls(
+            position=motion.position,
+            orientation=orientation,
+            half_lengths=half,
+            radius=jnp.where(is_boxed, bodies.radius, reach),
+            reach=reach,
+        )
+    )
 
 
 @pytree
@@ -52,7 +110,8 @@ class NearPairs(Buffer):
             n or more that no other entry has.
         second: index of the second body, likewise, larger than the first.
         reference: positions in m at which the list was built, (n,).
-        margin: distance in m from each enclosing sphere, (n,); every pair closer than the sum of both is listed.
+        turned: orientations at which it was built, (n,); None for spheres.
+        margin: distance in m from each hull, (n,); every pair closer than the sum of both is listed.
         needed: int32, largest number of rounds needed since the start; above the capacity, pairs are missing.
         builds: int32, number of times the list was built.
         impulses: of the pairs in the last step, any tree of arrays (rounds, slots, pairs per round); None where a list
@@ -62,6 +121,7 @@ class NearPairs(Buffer):
     first: jax.Array
     second: jax.Array
     reference: Vector
+    turned: Quaternion | None
     margin: jax.Array
     needed: jax.Array
     builds: jax.Array
@@ -106,57 +166,72 @@ def pairs_per_round(count: int) -> int:
     return min(count // 2, count // 6 + 16)
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -> NearPairs:
-    """Return the pairs of spheres whose surfaces are closer than the sum of their margins; without derivative.
+@functools.partial(jax.jit, static_argnums=2)
+def build(shapes: Hulls, margin: jax.Array, rounds: int) -> NearPairs:
+    """Return the pairs of hulls that may be closer than the sum of their margins; without derivative.
 
     Args:
-        position: of the centers in m, (n,).
-        radius: in m, (n,).
+        shapes: the hulls.
         margin: in m, (n,).
         rounds: capacity.
     """
-    return _build(*jax.lax.stop_gradient((position, radius, margin)), rounds)
+    return _build(*jax.lax.stop_gradient((shapes, margin)), rounds)
 
 
-def first_list(position: Vector, radius: jax.Array, rounds: int) -> NearPairs:
+def first_list(bodies: Bodies, motion: Motion, rounds: int) -> NearPairs:
     """Return the list of bodies that do not move yet.
 
     Args:
-        position: of their centers in m.
-        radius: of their enclosing spheres in m.
+        bodies: the n bodies.
+        motion: state of the bodies.
         rounds: capacity.
     """
-    return build(position, radius, jnp.full_like(radius, SKIN * jnp.mean(radius)), rounds)
+    shapes = hulls(bodies, motion)
+    return build(shapes, _margin(shapes, jnp.zeros_like(shapes.reach)), rounds)
 
 
-def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple[NearPairs, jax.Array]:
+def _margin(shapes: Hulls, needed: jax.Array) -> jax.Array:
+    """Return the margins of a new list, (n,), from the distances needed in a step."""
+    if shapes.orientation is None:
+        return needed + SKIN * jnp.mean(shapes.reach)
+    return (1 + AHEAD) * needed + SKIN_LONG * jnp.mean(shapes.reach)
+
+
+def refreshed(near: NearPairs, bodies: Bodies, motion: Motion, time: jax.Array | float) -> tuple[NearPairs, jax.Array]:
     """Return a list of every near pair, without impulses, and where each of its pairs was in the old list.
 
     A pair that is not listed was at least the sum of both margins apart. The list is built anew where the displacement
-    of a body since then, and what it needs now, exceed its margin.
+    of the surface of a body since then, and what it needs now, exceed its margin.
 
     Args:
         near: the list of the step before.
-        position: of the centers in m.
-        radius: of the enclosing spheres in m.
-        needed: distance from each body in m, (n,); pairs closer than the sum of both must be listed.
+        bodies: the n bodies.
+        motion: state of the bodies.
+        time: in s, within which every pair that may meet must be listed.
 
     Returns:
         The list, and the flat index of each of its entries in the old list, (rounds, pairs per round) int32; one past
         the last for a new pair.
     """
-    near = dataclasses.replace(near, impulses=None)
-    near, position, radius, needed = jax.lax.stop_gradient((near, position, radius, needed))
+    near = jax.lax.stop_gradient(dataclasses.replace(near, impulses=None))
+    bodies, motion, time = jax.lax.stop_gradient((bodies, motion, time))
+    shapes = hulls(bodies, motion)
+    needed, moved = time * norm(motion.velocity), norm(shapes.position - near.reference)
+    if shapes.orientation is not None:
+        lever = norm(shapes.half_lengths)
+        needed += time * norm(angular_velocity(motion, bodies)) * lever
+        # A chord of the rotation, 2 sin(angle / 2), is at most twice the distance of the quaternions.
+        moved += 2 * jnp.linalg.norm(components(shapes.orientation) - components(near.turned), axis=-1) * lever
+    margin = _margin(shapes, needed)
     # Negated, so that the list is stale at NaN positions.
-    stale = ~jnp.all(norm(position - near.reference) + needed <= near.margin)
+    stale = ~jnp.all(moved + needed <= near.margin) | (jnp.mean(near.margin) > SHRINKS * jnp.mean(margin))
     rounds, pairs = near.first.shape
 
-    def keep(near: NearPairs, *_: jax.Array) -> tuple[NearPairs, jax.Array]:
+    def keep(near: NearPairs, *_: Any) -> tuple[NearPairs, jax.Array]:
         return near, jnp.arange(rounds * pairs, dtype=jnp.int32).reshape(rounds, pairs)
 
-    def rebuild(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.Array) -> tuple:
-        fresh = _build(position, radius, needed + SKIN * jnp.mean(radius), rounds)
+    def rebuild(near: NearPairs, shapes: Hulls, margin: jax.Array) -> tuple:
+        fresh = _build(shapes, margin, rounds)
         fresh = dataclasses.replace(fresh, needed=jnp.maximum(fresh.needed, near.needed), builds=near.builds + 1)
         return fresh, _origin(fresh, near)
 
@@ -164,16 +239,16 @@ def refreshed(near: NearPairs, position: Vector, radius: jax.Array, needed: jax.
         return jax.tree.map(lambda new, old: jnp.where(stale, new, old), rebuild(*arguments), keep(*arguments))
 
     return by_device(
-        *(stale, near, position, radius, needed),
+        *(stale, near, shapes, margin),
         cpu=lambda stale, *arguments: jax.lax.cond(stale, rebuild, keep, *arguments),
         accelerator=selected,
     )
 
 
-def _build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) -> NearPairs:
-    count = radius.shape[0]
+def _build(shapes: Hulls, margin: jax.Array, rounds: int) -> NearPairs:
+    count = shapes.count
     pairs = pairs_per_round(count)
-    first, second, total, longest = _edges(position, radius, margin, rounds, rounds * pairs)
+    first, second, total, longest, room = _edges(shapes, margin, rounds, rounds * pairs)
     color, most = _colors(first, second, count, rounds)
     edge = jnp.arange(rounds * pairs, dtype=jnp.int32)
     ordered, edge = jax.lax.sort((color, edge), num_keys=1)
@@ -189,12 +264,13 @@ def _build(position: Vector, radius: jax.Array, margin: jax.Array, rounds: int) 
     fits = (start[-1] == jnp.minimum(total, rounds * pairs)) & (jnp.max(length) <= pairs)
     # One and a half times the most pairs of a body are colored in a few attempts.
     more = jnp.maximum(rounds + 1, (3 * most + 1) // 2)
-    needed = jnp.maximum(jnp.where(fits, 0, more), longest)
+    needed = jnp.maximum(jnp.where(fits, 0, more), jnp.maximum(longest, room))
     needed = jnp.maximum(needed, jnp.where(total > rounds * pairs, 1 + total // pairs, 0))
     return NearPairs(
         first=first,
         second=second,
-        reference=position,
+        reference=shapes.position,
+        turned=shapes.orientation,
         margin=margin,
         needed=needed.astype(jnp.int32),
         builds=jnp.int32(1),
@@ -227,15 +303,54 @@ SIDE_BITS = 10
 
 
 def _edges(
-    position: Vector, radius: jax.Array, margin: jax.Array, longest: int, capacity: int
+    shapes: Hulls, margin: jax.Array, rounds: int, capacity: int
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return the near pairs, (capacity,) each side, their number, and the rounds that runs and coarse pairs need."""
+    if shapes.orientation is None:
+        first, second, total, longest = _of_spheres(shapes, margin, rounds, capacity)
+        return first, second, total, longest, jnp.zeros_like(longest)
+    coarse = COARSE * capacity
+    first, second, total, longest = _of_spheres(shapes, margin, LONGER * rounds, coarse)
+    kept = (first < shapes.count) & ~_apart(shapes, margin, first, second)
+    place = jnp.cumsum(kept, dtype=jnp.int32)
+    place = jnp.where(kept, place - 1, capacity)
+    full = jnp.full(capacity, shapes.count, jnp.int32)
+    sides = (full.at[place].set(side, mode="drop", unique_indices=True) for side in (first, second))
+    room = jnp.where(total > coarse, 1 + total // (coarse // rounds), 0)
+    return *sides, jnp.sum(kept, dtype=jnp.int32), -(-longest // LONGER), room
+
+
+def _apart(shapes: Hulls, margin: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return which pairs of hulls are farther apart than both margins along a normal of a face of one, bool."""
+    assert shapes.orientation is not None  # of spheres
+    packed = jnp.stack(
+        jax.tree.leaves((shapes.position, shapes.half_lengths, axes_of(shapes.orientation), shapes.radius + margin)),
+        axis=-1,
+    )
+    a, b = (list(packed.at[side].get(mode="clip").T) for side in (first, second))
+    halves, axes = [side[3:6] for side in (a, b)], [[Vector(*side[n : n + 3]) for n in (6, 9, 12)] for side in (a, b)]
+    cosine = [[jnp.abs(dot(one, other)) for other in axes[1]] for one in axes[0]]
+    between, reach = Vector(*a[:3]) - Vector(*b[:3]), a[15] + b[15]
+    gaps = [
+        jnp.abs(dot(between, axes[0][i])) - halves[0][i] - sum(halves[1][j] * cosine[i][j] for j in range(3))
+        for i in range(3)
+    ] + [
+        jnp.abs(dot(between, axes[1][j])) - halves[1][j] - sum(halves[0][i] * cosine[i][j] for i in range(3))
+        for j in range(3)
+    ]
+    return functools.reduce(jnp.maximum, gaps) > reach
+
+
+def _of_spheres(
+    shapes: Hulls, margin: jax.Array, longest: int, capacity: int
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return the near pairs in an arbitrary order, (capacity,) each side, their number, and the longest run needed.
+    """Return the pairs of near enclosing spheres in an arbitrary order, their number, and the longest run needed.
 
     Bodies are sorted by their cell, along z last, so that the candidates of a body are five runs of the sorted order:
     the rest of its own cell with the next along z, and three cells along z in half of the rows around.
     """
-    count = radius.shape[0]
-    radius = radius + margin
+    position, count = shapes.position, shapes.count
+    radius = shapes.reach + margin
     width = 2 * jnp.max(radius)
     center = each(jnp.mean, position)
     last = 2**SIDE_BITS - 2

@@ -1,15 +1,17 @@
 """Narrow phase of collision detection: contact points of all pairs and with all planes; overlaps at a start."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import by_device, computed_once
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import each, zeros
-from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
@@ -49,7 +51,7 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
     Args:
         bodies: the n bodies.
         motion: state of the bodies.
-        near: pairs to take instead of all, of bodies of one shape.
+        near: pairs to take instead of all.
 
     Returns:
         Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in unused
@@ -88,19 +90,74 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
     return _in_order(_concatenated(results, axis=1), np.argsort(np.concatenate(order)))
 
 
+# Pairs of one kind of shapes whose contact points are computed at once.
+BLOCK = 64
+
+
 def _contacts_of(near: NearPairs, bodies: Bodies, motion: Motion) -> Points:
-    rank, shapes = SHAPES[bodies.kinds[0]], placed(bodies, motion)
-    first, second = (
-        each(lambda values, side=side: values.at[side.ravel()].get(mode="clip"), shapes)
-        for side in (near.first, near.second)
-    )
-    points = in_slots(TOUCHES[rank, rank][0](first, second))
-    real = near.are_real.ravel()
+    first, second = near.first.ravel(), near.second.ravel()
+    real, ranks = near.are_real.ravel(), np.array([SHAPES[kind] for kind in bodies.kinds])
     if any(bodies.held):
         held = jnp.asarray(bodies.held)
         # Held bodies do not touch each other; indices of unused entries are clipped.
-        real &= ~(held.at[near.first.ravel()].get(mode="clip") & held.at[near.second.ravel()].get(mode="clip"))
-    return dataclasses.replace(points, gap=jnp.where(real, points.gap, FAR))
+        real &= ~(held.at[first].get(mode="clip") & held.at[second].get(mode="clip"))
+    present = sorted(set(ranks.tolist()))
+    kinds = [(low, high) for low in present for high in present if low <= high]
+    slots = max(TOUCHES[shapes][1] for shapes in kinds)
+    packed, structure = jax.tree.flatten(placed(bodies, motion))
+    rows = computed_once(jnp.stack(packed, axis=-1))
+
+    def points_of(shapes: tuple[int, int], rows: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+        a, b = (jax.tree.unflatten(structure, list(rows.at[side].get(mode="clip").T)) for side in (a, b))
+        points = _padded(in_slots(TOUCHES[shapes][0](a, b)), slots)
+        return jnp.stack(jax.tree.leaves(points))
+
+    one, other, swapped = first, second, jnp.zeros_like(real)
+    of_pair = jnp.zeros(first.shape, jnp.int32)
+    if len(present) > 1:
+        rank = jnp.asarray(ranks)
+        ahead, behind = (rank.at[side].get(mode="clip") for side in (first, second))
+        swapped = ahead > behind
+        one, other = jnp.where(swapped, second, first), jnp.where(swapped, first, second)
+        table = np.zeros((max(present) + 1,) * 2, np.int32)
+        for number, shapes in enumerate(kinds):
+            table[shapes] = table[shapes[::-1]] = number
+        of_pair = jnp.asarray(table)[ahead, behind]
+
+    def all_of_each(rows: jax.Array, one: jax.Array, other: jax.Array, of_pair: jax.Array, _: jax.Array) -> jax.Array:
+        values = [points_of(shapes, rows, one, other) for shapes in kinds]
+        return functools.reduce(
+            lambda sofar, number: jnp.where(of_pair == number, values[number], sofar), range(1, len(kinds)), values[0]
+        )
+
+    def in_blocks(rows: jax.Array, one: jax.Array, other: jax.Array, of_pair: jax.Array, real: jax.Array) -> jax.Array:
+        # Blocks of one kind each, so that only its function is evaluated, and none for unused entries.
+        is_of = (of_pair == np.arange(len(kinds), dtype=np.int32)[:, None]) & real
+        rank = jnp.cumsum(is_of, axis=1, dtype=jnp.int32)
+        blocks = -(-rank[:, -1] // BLOCK)
+        ends, most = jnp.cumsum(blocks, dtype=jnp.int32), -(-real.size // BLOCK) + len(kinds) - 1
+        place = jnp.sum(jnp.where(is_of, (ends - blocks)[:, None] * BLOCK + rank - 1, 0), axis=0, dtype=jnp.int32)
+        place = jnp.where(real, place, most * BLOCK)
+        entry = jnp.zeros(most * BLOCK, jnp.int32).at[place].set(jnp.arange(real.size, dtype=jnp.int32), mode="drop")
+        kind = jnp.sum(jnp.arange(most, dtype=jnp.int32)[:, None] >= ends, axis=1, dtype=jnp.int32)
+        sides = (side.at[entry].get(mode="promise_in_bounds").reshape(most, BLOCK) for side in (one, other))
+        nothing = jnp.stack(jax.tree.leaves(_unused(rows[0, 0], slots, BLOCK)))
+        cases = [functools.partial(points_of, shapes) for shapes in kinds] + [lambda *_: nothing]
+
+        def block(_: None, block: tuple[jax.Array, ...]) -> tuple[None, jax.Array]:
+            return None, jax.lax.switch(block[0], cases, rows, *block[1:])
+
+        # (blocks, 7, slots, pairs per block)
+        values = computed_once(jax.lax.scan(block, None, (kind, *sides))[1])
+        flat = jnp.moveaxis(values, (0, 3), (0, 1)).reshape(most * BLOCK, *values.shape[1:3])
+        return jnp.moveaxis(flat.at[place].get(mode="clip"), 0, -1)
+
+    values = by_device(rows, one, other, of_pair, real, cpu=in_blocks, accelerator=all_of_each)
+    points = jax.tree.unflatten(jax.tree.structure(_unused(rows[0, 0], 1, 1)), list(values))
+    points = dataclasses.replace(points, gap=jnp.where(real, points.gap, FAR))
+    if len(present) == 1:
+        return points
+    return dataclasses.replace(points, normal=each(lambda values: jnp.where(swapped, -values, values), points.normal))
 
 
 def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
@@ -203,7 +260,7 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
     sizes = np.append(_sizes(bodies), np.inf)
     on_planes = np.asarray(_least_gaps(bodies, motion, planes))
     room = rounds_at_start(bodies.kinds)
-    near = first_list(motion.position, enclosing_radius(bodies), room) if room else None
+    near = first_list(bodies, motion, room) if room else None
     while True:
         sides = rounds(count) if near is None else (near.first, near.second)
         first, second = (np.minimum(np.asarray(side), count).ravel() for side in sides)
@@ -212,7 +269,7 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
         # More pairs than the list holds matter only where none of those in it overlaps.
         if near is None or not near.overflowed or margin.min() < 0:
             break
-        near = first_list(motion.position, enclosing_radius(bodies), near.enlarged().capacity)
+        near = first_list(bodies, motion, near.enlarged().capacity)
     if margin.min() < 0:
         worst = margin.argmin()
         i, j = sorted((int(first[worst]), int(second[worst])))

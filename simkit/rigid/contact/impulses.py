@@ -16,9 +16,9 @@ from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies, enclosing_radius
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
-from simkit.rigid.collision.broad_phase import FASTER, WIDER, nearby
+from simkit.rigid.collision.broad_phase import FASTER, nearby
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
 from simkit.rigid.collision.pairs import check_apart
 from simkit.rigid.contact.gauss_seidel import (
@@ -128,7 +128,7 @@ class Impulses:
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
         rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
             body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
-            visited of fewer than 64 bodies, or of several shapes; 0 visits all pairs of any bodies.
+            visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.
@@ -179,7 +179,7 @@ class Impulses:
         # Only array shapes are needed; computing the arrays would put collision detection into derivatives.
         near, rounds = None, rounds_at_start(setting.bodies.kinds, self.rounds)
         if rounds:
-            near = first_list(motion.position, enclosing_radius(setting.bodies), rounds)
+            near = first_list(setting.bodies, motion, rounds)
         touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion), near))
         zero = zeros(motion.position.x)
         pushes = _for_each(_zero_push, touches)
@@ -217,9 +217,8 @@ class Impulses:
         if memory.near is None or pairs is None:
             near = nearby(bodies, motion.position, kicked.velocity, time_step)
         else:
-            radius = enclosing_radius(bodies)
-            needed = FASTER * time_step * norm(kicked.velocity) + (WIDER - 1) * radius
-            pairs, origin = refreshed(pairs, motion.position, radius, needed)
+            there = dataclasses.replace(kicked, position=motion.position)
+            pairs, origin = refreshed(pairs, bodies, there, FASTER * time_step)
             near, pushes = (
                 pairs.are_real,
                 dataclasses.replace(pushes, pairs=_carried_over(memory.near.impulses, origin)),

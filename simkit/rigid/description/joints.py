@@ -191,7 +191,7 @@ def loads_of(settings: Settings, group: Group, joints: Connections, names: Names
             if "joint" in inspect.signature(part).parameters:
                 values = {"joint": _joint_named(each, joints, needs_hinge=part in IN_HINGES), **values}
             elif each["on"] is not None:
-                values["on"] = _mask(each, group)
+                values["on"] = mask_of(each, group)
             made.append(choice.call(each, (Load,), **values))
     return tuple(made)
 
@@ -209,8 +209,16 @@ def _joint_named(settings: Settings, joints: Connections, *, needs_hinge: bool) 
     return joints.joints[index]
 
 
-def _mask(settings: Settings, group: Group) -> np.ndarray:
-    """Return the bodies that a load acts on, (bodies,) booleans; the name of an entry stands for all of its bodies."""
+def mask_of(settings: Settings, group: Group) -> np.ndarray:
+    """Return the bodies that the key ``on`` of a table names, (bodies,) booleans.
+
+    Args:
+        settings: the table; the name of an entry stands for all of its bodies.
+        group: the bodies.
+
+    Raises:
+        UserError: if there is no such body; names the key.
+    """
     mask = np.zeros(len(group.names), bool)
     entries = {entry.name: entry for entry in group.entries if entry.name}
     for index, name in enumerate(settings["on"]):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
@@ -17,7 +18,7 @@ from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity
 from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
-from simkit.rigid.description.joints import Connections
+from simkit.rigid.description.joints import Connections, mask_of
 from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
 
 type Measure = Callable[[Motion, Bodies, Params], Arrays]
@@ -152,6 +153,11 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
             raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
+    for name, one in settings["statistics"].items():
+        if name in quantities:
+            raise UserError(f"statistics.{name}: another diagnostic has that name; choose another")
+        numbers.append(_statistic(name, one, group, names))
+        quantities[name] = Quantity(one["unit"], f"{one['take']} of {one['of'].text}")
     drawn = {name: each["drawn"] for name, each in settings["points"].items()}
     targets = [name for name in points if drawn[name] == "target"]
     if len(targets) > 1:
@@ -237,6 +243,20 @@ class Point:
             velocity = motion.velocity[self.body] + cross(spin, place - motion.position[self.body])
         pairs = (("", place), ("v", velocity))
         return {f"{name}.{prefix}{axis}": getattr(vector, axis) for prefix, vector in pairs for axis in "xyz"}
+
+
+REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum, "largest": jnp.max, "smallest": jnp.min}
+
+
+def _statistic(name: str, settings: Settings, group: Group, names: Names) -> Measure:
+    of, reduced = names.of_bodies(settings["of"]), REDUCTIONS[settings["take"]]
+    chosen = np.arange(len(group.names)) if settings["on"] is None else np.flatnonzero(mask_of(settings, group))
+
+    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        values = jnp.broadcast_to(of(motion, bodies, None, params), bodies.mass.shape)
+        return {name: reduced(values[chosen])}
+
+    return measure
 
 
 def _point_of(settings: Settings, group: Group, names: Names) -> Point:

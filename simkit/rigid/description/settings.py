@@ -138,6 +138,15 @@ POINT = table(
         "drawn": word("how pictures show it", ("nothing", "path", "target"), "nothing"),
     },
 )
+STATISTIC = table(
+    "one number of many bodies",
+    {
+        "of": formula("a number of each body, such as 'x*x + y*y'", takes=tuple(n for n in BODY_STATE if n != "time")),
+        "take": word("which number of theirs", ("mean", "sum", "largest", "smallest"), "mean"),
+        "on": several(text("name of a body"), "the bodies, one or all copies of an entry; left out, all", (), None),
+        "unit": line("unit of the number", ""),
+    },
+)
 SETTINGS = {
     "bodies": several(BODY.setting("a kind of body"), "bodies, and planes that bound them"),
     "joints": several(JOINTS.setting("a kind of joint"), "joints, and pairs of anchors for springs", (), []),
@@ -156,6 +165,7 @@ SETTINGS = {
         METHOD.setting("its name and options"),
     ),
     "points": named("points by name, each with diagnostics of its place and velocity, `NAME.x` and `NAME.vx`", POINT),
+    "statistics": named("numbers of many bodies by name, each a diagnostic", STATISTIC),
     "measured": several(
         text("a name"),
         "bodies and joints with diagnostics of their own: `NAME.x`, `NAME.vx`, `NAME.wx`, `NAME.speed`, `NAME.tilt` of "

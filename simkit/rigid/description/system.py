@@ -39,6 +39,7 @@ def system(
     gravity: float | str | Sequence[float | str] | None = None,
     method: str | Mapping[str, Any],
     points: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
     derived: Mapping[str, Any] | None = None,
     tables: Mapping[str, Any] | None = None,
@@ -62,6 +63,7 @@ def system(
         method: ``"free"``, ``"events"``, ``"impulses"``, ``"compliant"`` or ``"jointed"``, or a table with its ``name``
             and options; see docs/rigid.md.
         points: points of bodies or of the world, by name, with diagnostics of their coordinates.
+        statistics: means, sums and extremes over bodies, by name, each a diagnostic.
         measured: names of bodies and joints with diagnostics of their own.
         derived: formulas of values that other formulas take, by name.
         tables: tables of numbers, by name, which formulas read by ``interp(time, NAME)``.

@@ -51,6 +51,19 @@ def test_copies_are_placed_in_rows_by_their_number_and_at_random_without_overlap
         started({**small, "count": 1000}, parameters=params)
 
 
+def test_statistics_are_of_the_named_bodies():
+    taken = {take: {"of": "x*vz", "take": take, "on": ["ball"]} for take in ("mean", "sum", "largest", "smallest")}
+    simulation, _ = started(
+        {**BALL, "count": 3, "position": ["index - 1.5", 0, 0], "velocity": [0, 0, 2]},
+        {**BALL, "name": "other", "position": [9, 0, 0], "velocity": [0, 0, 1]},
+        statistics={**taken, "all": {"of": "x", "take": "largest"}},
+    )
+    found = simulation.diagnose(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
+    assert [float(found[name]) for name in (*taken, "all")] == [-1, -3, 1, -3, 9]
+    with pytest.raises(UserError, match=r"statistics\.of\.on\[0\] = 'balls' names no body"):
+        started(BALL, statistics={"of": {"of": "x", "on": ["balls"]}})
+
+
 def test_mass_follows_from_the_density_of_every_shape():
     box = {"shape": "box", "lengths": [0.2, "size", 0.4], "density": 500}
     pill = {"shape": "capsule", "radius": 0.1, "length": 0.3, "density": "500*(1 + index)", "count": 2}

@@ -315,7 +315,7 @@ HUGE = {
     "particles": "jamming particles=100000000",
     "every step": "channel_flow config.axes.x.cells=1024 config.axes.y.cells=512 every=1 time_step=1e-3",
     "cells": "channel_flow config.axes.x.cells=100000000",
-    "boxes": "falling_pile boxes=100000000",
+    "boxes": "falling_pile config.bodies.0.grid.counts=[100000000,1,1]",
     "stacked boxes": "box_stack config.bodies.1.count=100000000",
     "unit cells": "lennard_jones_fluid config.start.repeats=[8192,8192,8192]",
     "atoms": "lennard_jones_cluster particles=100000000",

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit import build
+from simkit import build, load
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid import newtons_cradle
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import gather, repeat
 from simkit.rigid.bodies.motion import motion_of
@@ -268,7 +267,8 @@ CRADLE_KEY = jax.random.key_data(jax.random.key(0))
 @functools.cache
 def compiled(steps, incoming, wide):
     """Return the simulation and its compiled run, in double precision or not."""
-    simulation = newtons_cradle(incoming=incoming)
+    precision = "float64" if wide else "float32"
+    simulation = build(load("newtons_cradle", {"incoming": incoming, "precision": precision}))
     return simulation, jax.jit(trajectory(simulation, steps, steps))
 
 

@@ -28,6 +28,13 @@ WORK = {
     ),
     "flow": (f"run channel_flow {SMALL} --set steps=24000 --no-render", 21, DRIVER),
     "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21, DRIVER),
+    # Near pairs are carried from step to step, and found again.
+    "many bodies": (
+        "run granular_column --set config.bodies.1.grid.counts=[37,1,5] --set config.bodies.2.count=200 "
+        "--set steps=2000 --no-render",
+        21,
+        DRIVER,
+    ),
     "sweep": (SWEEP, 30, DRIVER),
     "workers": (f"{SWEEP} --workers 2", 30, ANY),
     "relaxations": (

@@ -90,25 +90,6 @@ def test_a_jointed_beam_rests_on_the_floor_by_compliant_contact_and_its_joint_st
 
 # Each shipped system with the scene that describes it, and how far positions may differ: nothing but rounding.
 SYSTEMS = {
-    "newtons_cradle": (
-        rigid.newtons_cradle,
-        dict(
-            bodies=[
-                {
-                    "shape": "sphere",
-                    "name": "ball",
-                    "count": 5,
-                    "mass": "mass",
-                    "radius": "radius",
-                    "restitution": "restitution",
-                    "position": ["index*(2*radius + gap) - where(index < 1, distance, 0)", 0, "radius"],
-                    "velocity": ["where(index < 1, speed, 0)", 0, 0],
-                }
-            ],
-            method={"name": "events", "impacts": 10},
-            measured=["ball[4]"],
-        ),
-    ),
     "projectile": (
         rigid.projectile,
         dict(
@@ -130,58 +111,6 @@ SYSTEMS = {
             loads=[{"load": "drag", "linear": "drag", "angular": "spin_drag"}],
             method={"name": "free", "integrator": "runge_kutta"},
             measured=["club"],
-        ),
-    ),
-    "double_pendulum": (
-        lambda: rigid.double_pendulum(order=4),
-        dict(
-            derived={"upper": "upper_angle*pi/180", "lower": "lower_angle*pi/180"},
-            bodies=[
-                {
-                    "shape": "capsule",
-                    "name": "upper_rod",
-                    "mass": "upper_mass",
-                    "radius": "radius",
-                    "length": "upper_length",
-                    "orientation": [0, "-upper", 0],
-                    "position": ["upper_length/2*sin(upper)", 0, "-upper_length/2*cos(upper)"],
-                    "angular_velocity": [0, "-upper_rate", 0],
-                    "velocity": ["upper_rate*upper_length/2*cos(upper)", 0, "upper_rate*upper_length/2*sin(upper)"],
-                },
-                {
-                    "shape": "capsule",
-                    "name": "lower_rod",
-                    "mass": "lower_mass",
-                    "radius": "radius",
-                    "length": "lower_length",
-                    "orientation": [0, "-lower", 0],
-                    "position": [
-                        "upper_length*sin(upper) + lower_length/2*sin(lower)",
-                        0,
-                        "-upper_length*cos(upper) - lower_length/2*cos(lower)",
-                    ],
-                    "angular_velocity": [0, "-lower_rate", 0],
-                    "velocity": [
-                        "upper_rate*upper_length*cos(upper) + lower_rate*lower_length/2*cos(lower)",
-                        0,
-                        "upper_rate*upper_length*sin(upper) + lower_rate*lower_length/2*sin(lower)",
-                    ],
-                },
-            ],
-            joints=[
-                {"joint": "hinge", "first": "upper_rod", "anchor": [0, 0, "upper_length/2"], "axis": [0, 1, 0]},
-                {
-                    "joint": "hinge",
-                    "first": "lower_rod",
-                    "second": "upper_rod",
-                    "anchor": [0, 0, "lower_length/2"],
-                    "base": [0, 0, "-upper_length/2"],
-                    "axis": [0, 1, 0],
-                },
-            ],
-            gravity="gravity",
-            method={"name": "jointed", "order": 4},
-            points={"tip": {"body": "lower_rod", "at": [0, 0, "-lower_length/2"], "drawn": "path"}},
         ),
     ),
 }

@@ -17,6 +17,7 @@ from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.boxes import WIDER
 from simkit.rigid.collision.broad_phase import nearby
 from simkit.rigid.collision.capsules import CROSSING, FACE_SINE
+from simkit.rigid.collision.near_pairs import first_list
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.collision.points import Placed
 from simkit.rigid.collision.tournament import rounds
@@ -254,3 +255,34 @@ def test_a_member_does_not_depend_on_near_pairs_of_other_members(x64):
     # The other ones of the second run did meet: 0.5 m/s of the one behind became the mean, 0.25 m/s.
     assert float(ends[1].motion.velocity.x[1, 2]) > -0.3
     assert not np.any(ends[0].memory.pushes.pairs.along)
+
+
+def test_near_pairs_of_bodies_of_all_shapes_have_the_contacts_that_all_pairs_have():
+    random = np.random.default_rng(0)
+    shapes = box(1.0, (0.2, 0.3, 0.1)), sphere(1.0, 0.1), capsule(1.0, 0.05, 0.3)
+    bodies = gather([shapes[index % 3] for index in range(60)])
+    orientation = Rotation.random(60, rng=random).as_quat(scalar_first=True)
+    motion = motion_of(bodies, jnp.asarray(random.uniform(-0.6, 0.6, (60, 3)), float), jnp.asarray(orientation, float))
+    near = first_list(bodies, motion, 16)
+    assert not near.overflowed
+
+    def found(pairs, first, second, real):
+        points = jax.jit(lambda motion: contacts(bodies, motion, pairs))(motion)
+        turned = np.where(first < second, 1, -1)
+        normal = turned * np.stack([np.asarray(getattr(points.normal, axis)) for axis in "xyz"])
+        values = np.concatenate([np.asarray(points.gap)[None], normal])[..., real]
+        names = zip(np.minimum(first, second)[real].tolist(), np.maximum(first, second)[real].tolist(), strict=True)
+        return dict(zip(names, np.moveaxis(values, -1, 0), strict=True))
+
+    first, second = (side.ravel() for side in rounds(60))
+    every = found(None, first, second, slice(None))
+    some = found(
+        near, *(np.asarray(side).ravel() for side in (near.first, near.second)), np.asarray(near.are_real).ravel()
+    )
+    # No pair that touches is missing, and there are pairs of every two shapes.
+    assert {pair for pair, values in every.items() if values[0].min() < 1e-3} <= set(some)
+    assert len({(one % 3, other % 3) for one, other in some}) == 9
+    for pair, values in some.items():
+        touching = values[0] < 1e-2
+        np.testing.assert_allclose(values[0], every[pair][0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(values[:, touching], every[pair][:, touching], atol=1e-5)

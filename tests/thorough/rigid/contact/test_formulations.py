@@ -14,7 +14,7 @@ from tests.tables import every
 
 # Scenarios, the settings that differ from small ones, and the number of steps until bodies have met.
 SCENES = {
-    "pile": ("falling_pile", {"boxes": 2, "spacing": 0.37}, 48),
+    "pile": ("falling_pile", {"config.bodies.0.grid.counts": [2, 1, 1], "spacing": 0.37}, 48),
     "exact impacts": ("billiards_break", {}, 32),
 }
 MEMBERS = 16

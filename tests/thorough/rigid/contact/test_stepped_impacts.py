@@ -232,7 +232,9 @@ def test_a_plastic_impact_sets_the_status_where_its_derivative_is_wrong():
         assert found["x0"] == pytest.approx(slope, abs=1e-6)
 
 
-FALLING = {"boxes": 0, "spheres": 1, "capsules": 0, "steps": 100, "every": 10, "precision": "float64"}
+FALLING = {"steps": 100, "every": 10, "precision": "float64"} | {
+    f"config.bodies.{kind}.grid.counts": [1, 1, 1] for kind in range(3)
+}
 
 
 def test_a_derivative_through_impacts_warns_in_python_and_on_the_command_line(capsys):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import cumulative_simpson, solve_ivp
 
+from simkit import build, load
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
@@ -20,8 +21,9 @@ from simkit.rigid.joints.rattle import Jointed, assemble
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.shapes.box import box
+from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.simulate import simulate
-from simkit.rigid.systems.linkages import double_pendulum, four_bar_linkage
+from simkit.rigid.systems.linkages import four_bar_linkage
 from tests.differences import central_difference
 from tests.physics.test_pendulums import check_energy, check_period, energies
 from tests.rigid.joints.scenes import at_rest, key, moment, params_of, pendulum
@@ -146,12 +148,15 @@ def test_energy_error_falls_with_the_fourth_power_of_the_step(x64):
 
 def test_double_pendulum_follows_lagranges_equations(x64):
     steps, time_step = 300, 5e-3
-    simulation = double_pendulum().with_params(
+    simulation = build(load("double_pendulum")).with_params(
         time_step=time_step, upper_length=0.9, lower_length=1.2, upper_mass=1.5, lower_mass=0.7, lower_angle=30.0
     )
     params = {name: float(value) for name, value in simulation.params.items()}
     state = simulation.init(simulation.params, key())
-    inertia = np.asarray(jax.jit(lambda: double_bodies(simulation))().inertia.y)
+    inertia = [
+        float(capsule(params[f"{rod}_mass"], params["radius"], params[f"{rod}_length"]).inertia.y)
+        for rod in ("upper", "lower")
+    ]
     end = jax.jit(segment(simulation, steps))(state, simulation.params)
     found = simulation.diagnose(end, simulation.params)
     first, second = params["upper_mass"], params["lower_mass"]
@@ -179,12 +184,6 @@ def test_double_pendulum_follows_lagranges_equations(x64):
     # (omega dt)^4 / 1000 for Suzuki's composition at omega = 8 rad/s and 5 ms.
     np.testing.assert_allclose(found["tip_x"], a * np.sin(one) + b * np.sin(two), atol=2e-6)
     np.testing.assert_allclose(found["tip_z"], -a * np.cos(one) - b * np.cos(two), atol=2e-6)
-
-
-def double_bodies(simulation):
-    from simkit.rigid.systems.linkages import _pendulum_bodies
-
-    return _pendulum_bodies(simulation.params)
 
 
 def test_derivatives_of_a_small_swing_are_the_analytic_ones(x64):
