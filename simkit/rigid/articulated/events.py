@@ -25,9 +25,11 @@ from simkit.rigid.articulated.tree import Tree, integrate
 
 # Parts in which the time to an event is divided in each round, and steps of Newton's method on the polynomial through
 # the last ones. An event that begins and ends within the first parts of a time step is missed.
-ROUNDS, PARTS, NEWTON_STEPS = 3, 8, 8
-# Coefficients of the polynomial through values at equal distances on [0, 1].
-POLYNOMIAL = np.linalg.inv(np.vander(np.linspace(0, 1, PARTS + 1), increasing=True))
+PARTS, NEWTON_STEPS = 8, 8
+# In float32 a gap changes by too few digits within a part for further rounds.
+ROUNDS = {"float64": 3, "float32": 1}
+# Coefficients of the polynomial through values at the ends of equal parts of [0, 1].
+POLYNOMIAL = np.linalg.inv(np.vander(np.arange(1, PARTS + 1) / PARTS, increasing=True))
 # Gap in m, to the power of the precision, below which points touch; and in m, of those that stand at the start.
 TOUCHING, NEAR = 0.75, 1e-4
 
@@ -338,7 +340,7 @@ class _Event:
 def _next_event(mechanism: Mechanism, params: Params, control: jax.Array, stance: Stance, left: jax.Array) -> _Event:
     """Return the first event within the time left, without derivatives.
 
-    The time is divided three times into parts; on the last of them what is zero at the event is a polynomial.
+    The time is divided into parts, and so is that in which it lies; what is zero then follows a polynomial in the last.
     """
     params, control, stance, left = jax.lax.stop_gradient((params, control, stance, left))
     standing, start = stance.standing, (stance.position, stance.velocity)
@@ -357,8 +359,7 @@ def _next_event(mechanism: Mechanism, params: Params, control: jax.Array, stance
         part = jnp.argmax(jnp.any(crosses, axis=1)).astype(jnp.int32)
         ends = low + (high - low) * part / PARTS, low + (high - low) * (part + 1) / PARTS
         index = jnp.argmax(crosses[part]).astype(jnp.int32)
-        samples = ahead[:, index]
-        return turn + 1, *ends, ahead[part], crosses[part], samples, index, part, occurs
+        return turn + 1, *ends, ahead[part], crosses[part], residual[:, index], index, part, occurs
 
     gap = _gaps(mechanism, stance.position)[0]
     touches = gap >= -(jnp.finfo(left.dtype).eps ** TOUCHING)
@@ -368,15 +369,15 @@ def _next_event(mechanism: Mechanism, params: Params, control: jax.Array, stance
         left,
         jnp.where(standing | touches, 0, -1).astype(left.dtype),
         jnp.ones(len(standing), bool),
-        jnp.zeros(PARTS + 1, left.dtype),
+        jnp.zeros(PARTS, left.dtype),
         jnp.int32(0),
         jnp.int32(0),
         jnp.bool_(True),
     )
-    found = jax.lax.while_loop(lambda now: (now[0] < ROUNDS) & now[8], divide, before)
+    found = jax.lax.while_loop(lambda now: (now[0] < ROUNDS[str(left.dtype)]) & now[8], divide, before)
     _, low, high, _, _, samples, index, part, occurs = found
     coefficients = precise_product(jnp.asarray(POLYNOMIAL, left.dtype), samples)
-    slopes = coefficients[1:] * jnp.arange(1, PARTS + 1, dtype=left.dtype)
+    slopes = coefficients[1:] * jnp.arange(1, PARTS, dtype=left.dtype)
 
     def improve(_: int, place: jax.Array) -> jax.Array:
         rate = jnp.polyval(slopes[::-1], place)

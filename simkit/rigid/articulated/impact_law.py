@@ -19,7 +19,7 @@ from simkit.rigid.articulated.contact_solver import inverse
 # Times a contact joins or leaves those that act; each time is one solution, and most impacts need one or two.
 PIVOTS = 12
 # Regularization of redundant constraints, relative, as a power of the precision; refinements remove it.
-REGULAR, REFINEMENTS = 0.6, 3
+REGULAR, REFINEMENTS = 0.75, 3
 
 
 @pytree

@@ -37,9 +37,8 @@ DIMENSIONS = {
     "radius": ("shape",),
     "joint_position": ("coordinate",),
     "joint_velocity": ("degree_of_freedom",),
-    "impact_position": ("coordinate",),
-    "impact_velocity": ("degree_of_freedom",),
 }
+OF_EVENTS = {"impact_position": ("coordinate",), "impact_velocity": ("degree_of_freedom",)}
 
 ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco", "simkit")
 _checked = arguments(
@@ -251,7 +250,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int, eve
         params=_parameters(description) | dict(engine.parameters),
         step_members=step_members if engine.members_last else None,
         check=lambda params, key: _check(engine, description, params),
-        dimensions=DIMENSIONS,
+        dimensions=DIMENSIONS if events is None else DIMENSIONS | OF_EVENTS,
         # Bodies without a joint between them count as one.
         coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},
     )
