@@ -130,7 +130,7 @@ class System:
                 each.append(
                     rigid_water(
                         kind.repeated(atoms[None]),
-                        lambda params, sides=sides: tuple(side(own(params)) for side in sides),
+                        lambda params, sides=sides: (sides[0](own(params)), sides[1](own(params))),
                     )
                 )
                 continue
@@ -138,7 +138,10 @@ class System:
             kinds.append(np.tile(which + len(formulas), kind.count))
             formulas += numbers
         if formulas:
-            lengths = lambda params: jnp.stack([number(own(params)) for number in formulas])  # noqa: E731
+
+            def lengths(params: Params) -> jax.Array:
+                return jnp.stack([number(own(params)) for number in formulas])
+
             each.append(rigid_bonds(np.concatenate(pairs), lengths, kinds=np.concatenate(kinds).tolist()))
         return combined(*each) if each else None
 

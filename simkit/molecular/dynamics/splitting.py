@@ -1,6 +1,7 @@
 """Operator splitting of a time step: kicks and drifts of velocity Verlet with the bath and its noise in the middle."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
@@ -243,11 +244,8 @@ def splitting(
             heat_bath, cell_bath = state.bath
             heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
             longer = middle._replace(step=barostat.interval * step)
+            rescaled = functools.partial(_rescaled, barostat, evaluate, longer)
             moving = cell_bath, position, velocity, cell, neighbors
-
-            def rescaled(*moving: Any) -> tuple:
-                return _rescaled(barostat, evaluate, longer, *moving)
-
             if barostat.interval == 1:
                 moving = rescaled(*moving)
             else:
@@ -289,7 +287,7 @@ def _rescaled(
     bath: Any,
     position: jax.Array,
     velocity: jax.Array,
-    cell: jax.Array,
+    cell: Cell,
     neighbors: Any,
 ) -> tuple[Any, jax.Array, jax.Array, Cell, Any]:
     """Return bath, position, velocity, cell and neighbors after the barostat has acted."""
