@@ -100,10 +100,8 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
         >>> if importlib.util.find_spec("openmm") is not None:
         ...     import openmm
         ...     dimer, bond = openmm.System(), openmm.HarmonicBondForce()
-        ...     for mass in (12.0, 16.0):
-        ...         dimer.addParticle(mass)
-        ...     bond.addBond(0, 1, 0.113, 1e5)
-        ...     dimer.addForce(bond)
+        ...     indices = [dimer.addParticle(mass) for mass in (12.0, 16.0)]
+        ...     indices += [bond.addBond(*indices, 0.113, 1e5), dimer.addForce(bond)]
         ...     found = molecular.from_openmm(dimer, [[0, 0, 0], [0.12, 0, 0]])
         ...     assert found.settings["parameters"] == {"bond_1_stiffness": 1e5, "bond_1_length": 0.113}
 

@@ -85,6 +85,6 @@ def test_the_benchmark_of_a_polymer_melt_has_the_energy_and_the_pressure_of_lamm
     assert first["pressure"] + kinetic == pytest.approx(4.672183313658039, rel=1e-12)
 
 
-def test_the_benchmark_of_a_protein_is_refused_by_the_line_of_its_pair_style():
-    with pytest.raises(UserError, match=r"in\.rhodo, line \d+: 'lj/charmm/coul/long' is no style of pairs"):
+def test_the_benchmark_of_a_protein_is_refused_by_the_line_of_its_style_of_angles():
+    with pytest.raises(UserError, match=r"in\.rhodo, line 8: 'charmm' is no style of angles"):
         molecular.from_lammps(bench() / "data.rhodo", bench() / "in.rhodo")
