@@ -128,7 +128,6 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "ant": {"initial_velocity": [1.0] + [0.0] * 13},
     # Long steps, with an impact among the few.
     "rimless_wheel": {"initial_velocity": [1.847759065022573, 0.7653668647301796, 2.0], "time_step": 0.05},
-    "compass_walker": {"time_step": 0.07},
     # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
     "box_stack": {"config.bodies.1.count": 2, "drop": 0.001, "push": 0.5},
     # A pile is chaotic; a ball, a box and a capsule before their first impacts are not.
