@@ -19,7 +19,10 @@ from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.cylinder import cylinder
 from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.ellipsoid import ellipsoid
+from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
 from simkit.rigid.systems.contacts import falling_pile
@@ -51,11 +54,13 @@ __all__ = [
     "box",
     "capsule",
     "contacts",
+    "cylinder",
     "damper",
     "disk",
     "distance",
     "double_pendulum",
     "drag",
+    "ellipsoid",
     "falling_pile",
     "floor",
     "four_bar_linkage",
@@ -66,6 +71,7 @@ __all__ = [
     "held",
     "hinge",
     "hinge_angle",
+    "mesh",
     "mjcf",
     "motion_of",
     "motor",
