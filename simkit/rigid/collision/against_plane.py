@@ -29,7 +29,7 @@ def slots_of(kind: str) -> int:
     return SLOTS.get(kind, len(TILTS))
 
 
-def against_plane(kind: str, placed: Placed, normal: Vector, offset: jax.Array, forms: Sequence[Form]) -> Points:
+def against_plane(kind: str, placed: Placed, normal: Vector, offset: jax.Array, forms: Sequence[Form] = ()) -> Points:
     """Return the contact points of bodies of one kind with planes ``n . x = d``.
 
     A sphere has its lowest point, a capsule those of its two ends, a box the corners of the face whose outward normal
@@ -42,7 +42,7 @@ def against_plane(kind: str, placed: Placed, normal: Vector, offset: jax.Array, 
         placed: the bodies, (pairs, ...).
         normal: n, unit vectors towards the bodies, broadcast against the bodies.
         offset: d in m, likewise.
-        forms: of the bodies.
+        forms: of the bodies, for meshes.
 
     Returns:
         Points with `slots_of` the kind slots, whose normal is n.

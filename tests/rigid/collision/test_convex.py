@@ -90,7 +90,7 @@ def random_pairs(one: str, other: str, seed: int) -> tuple[list, np.ndarray, np.
 def gaps_of(bodies: list, places: jax.Array, turns: jax.Array) -> jax.Array:
     """Return the gaps of pairs, places (n, 2, 3) and turns (n, 2, 4)."""
     sides = [rigid.gather([pair[k] for pair in bodies]) for k in range(2)]
-    placed = [
+    one, other = (
         Placed(
             position=vector.vector(places[:, k]),
             orientation=quaternion.quaternion(turns[:, k]),
@@ -98,8 +98,8 @@ def gaps_of(bodies: list, places: jax.Array, turns: jax.Array) -> jax.Array:
             radius=side.radius,
         )
         for k, side in enumerate(sides)
-    ]
-    return convex_convex(*placed, (sides[0].forms, sides[1].forms), flat=False).gap[0]
+    )
+    return convex_convex(one, other, (sides[0].forms, sides[1].forms), flat=False).gap[0]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,8 @@ def pairs() -> tuple[list, np.ndarray, np.ndarray, np.ndarray]:
     kinds = itertools.combinations_with_replacement(SHAPES, 2)
     with jax.enable_x64(True):
         bodies, places, turns, gaps = zip(*(random_pairs(*pair, seed) for seed, pair in enumerate(kinds)), strict=True)
-    return [pair for group in bodies for pair in group], *map(np.concatenate, (places, turns, gaps))
+    flat = [pair for group in bodies for pair in group]
+    return flat, np.concatenate(places), np.concatenate(turns), np.concatenate(gaps)
 
 
 @pytest.fixture(scope="module")
