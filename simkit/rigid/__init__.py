@@ -19,7 +19,10 @@ from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.cylinder import cylinder
 from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.ellipsoid import ellipsoid
+from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
 from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
@@ -50,10 +53,12 @@ __all__ = [
     "box",
     "capsule",
     "contacts",
+    "cylinder",
     "damper",
     "disk",
     "distance",
     "drag",
+    "ellipsoid",
     "floor",
     "four_bar_linkage",
     "gather",
@@ -63,6 +68,7 @@ __all__ = [
     "held",
     "hinge",
     "hinge_angle",
+    "mesh",
     "mjcf",
     "motion_of",
     "motor",

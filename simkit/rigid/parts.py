@@ -33,7 +33,10 @@ SOLIDS = Registry(
     {
         "box": "simkit.rigid.shapes.box:box",
         "capsule": "simkit.rigid.shapes.capsule:capsule",
+        "cylinder": "simkit.rigid.shapes.cylinder:cylinder",
         "disk": "simkit.rigid.shapes.disk:disk",
+        "ellipsoid": "simkit.rigid.shapes.ellipsoid:ellipsoid",
+        "mesh": "simkit.rigid.shapes.mesh:mesh",
         "plane": "simkit.rigid.planes:plane",
         "sphere": "simkit.rigid.shapes.sphere:sphere",
     },
@@ -93,6 +96,8 @@ METHODS_BY_NAME = Registry(
 )
 
 SHAPES = frozenset(KINDS)
+# Shapes whose flat sides meet planes and each other at points that appear and vanish as they tilt.
+FLAT_SIDED = frozenset({"cylinder", "mesh"})
 # Parts of a scene beside the shapes of its bodies. Every method supports loads of any kind.
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
 HELD = "held bodies"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.averages import compensated_sum
 from simkit.core.formulation import by_device, computed_once, in_blocks, members_first, members_last
@@ -53,6 +54,7 @@ DIMENSIONS = {
     "half_lengths": ("body", "space"),
     "radius": ("body",),
 }
+DRAWN = {"disk": ("body",), "corners": ("body", "corner", "space")}
 
 
 @pytree
@@ -196,6 +198,7 @@ def simulate(scene: Scene) -> Simulation:
             "half_lengths": vector.stacked(bodies.half_lengths),
             "radius": bodies.radius,
         }
+        arrays |= _drawn(bodies)
         return arrays if scene.observe is None else arrays | scene.observe(motion, bodies, state.time, params)
 
     def diagnose(state: World, params: Params) -> Arrays:
@@ -237,7 +240,7 @@ def simulate(scene: Scene) -> Simulation:
         check_disks(dynamics, METHODS, setting.bodies, setting.planes, motion)
         dynamics.check(motion, setting)
 
-    kinds = _check_parts(scene, dynamics, parts_at)
+    kinds, drawn = _check_parts(scene, dynamics, parts_at)
     many = isinstance(dynamics, Impulses) and rounds_at_start(kinds, dynamics.rounds) > 0
 
     def sized_like(state: World) -> Simulation:
@@ -259,14 +262,32 @@ def simulate(scene: Scene) -> Simulation:
         check=check,
         step_members=one_by_one if many else step_members,
         sized_like=sized_like if many else None,
-        dimensions={**DIMENSIONS, **scene.dimensions},
+        dimensions={**DIMENSIONS, **{name: DRAWN[name] for name in drawn}, **scene.dimensions},
     )
+
+
+def _drawn(bodies: Bodies) -> Arrays:
+    """Return how pictures draw bodies of forms other than cubes, and corners of those drawn by them, in m."""
+    codes = np.array([form.drawn for form in bodies.forms])
+    if not codes.any():
+        return {}
+    arrays = {"disk": jnp.asarray(codes, bodies.radius.dtype) + 0 * bodies.radius}
+    if (codes == 3).any():
+        most = max(len(form.corners) for form in bodies.forms)
+        corners = [[*form.corners, *[form.corners[0]] * (most - len(form.corners))] for form in bodies.forms]
+        sizes = vector.stacked(bodies.half_lengths)[:, None]
+        arrays["corners"] = jnp.asarray(np.array(corners), sizes.dtype) * sizes
+    return arrays
 
 
 def _check_parts(
     scene: Scene, dynamics: Dynamics, parts_at: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]
-) -> tuple[str, ...]:
-    """Refuse parts of a scene that its method does not support, at the default parameters; return kinds of bodies."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Refuse parts of a scene that its method does not support, at the default parameters.
+
+    Returns:
+        The kinds of bodies, and the names of what is observed of their forms.
+    """
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)
@@ -274,10 +295,10 @@ def _check_parts(
         parameter_of_load(name, params, type(dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_at, params)
     check_structure(dynamics, METHODS, bodies, planes, joints)
-    kinds = bodies.kinds
+    kinds, drawn = bodies.kinds, tuple(jax.eval_shape(_drawn, bodies))
     # Concrete numbers, also where the scene is made inside a traced function.
     with jax.ensure_compile_time_eval():
         bodies, planes, _ = parts_at(params)
     if is_concrete((bodies, planes)):
         check_numbers(dynamics, METHODS, bodies, planes)
-    return kinds
+    return kinds, drawn

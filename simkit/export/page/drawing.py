@@ -52,6 +52,7 @@ def label_of(clip: Clip) -> str:
 
 _ARRAYS = (
     *("position", "orientation", "radius", "half_lengths", "links", "planes", "target", "disk", "pivots", "trace"),
+    "corners",
 )
 # Blank margin around a motion seen from the side, as a fraction of its extent.
 _BODY_MARGIN = 0.07

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from simkit.render.bodies.camera import Camera, axes
-from simkit.render.bodies.solids import BOX, DISK, Solid
+from simkit.render.bodies.solids import BOX, DISK, ELLIPSOID, HULL, Solid
 from simkit.render.style import ACCENT
 
 # Azimuth of the lamp relative to that of the camera, and its elevation, in degrees.
@@ -49,7 +49,8 @@ class Shadow(NamedTuple):
         bulk: radius of a ball that occludes about as much of the sky.
         narrow: half of the smallest width of the outline.
         sides: unit normals (k, 2) of the straight sides of the outline, one for each pair of opposite sides.
-        widths: distances (k,) of the sides from the center.
+        widths: distances (k,) of the sides from the line midway between two of them.
+        middles: distances (k,) of these lines from the center.
         half: vector (2,) from the center to the end of a capsule's axis.
         radius: radius of a round body.
     """
@@ -63,6 +64,7 @@ class Shadow(NamedTuple):
     narrow: float
     sides: np.ndarray
     widths: np.ndarray
+    middles: np.ndarray
     half: np.ndarray
     radius: float
 
@@ -84,12 +86,22 @@ def shadow_of(body: Solid, light: Light) -> Shadow:
         sides = (np.array([[0, -1], [1, 0]]) @ spread[:, is_line] / lengths[is_line]).T
         widths = np.abs(sides @ spread).sum(axis=1)
         narrow = widths.min()
-    if body.kind == DISK:
+    middles = np.zeros(len(widths))
+    if body.kind in (DISK, ELLIPSOID, HULL):
         # Tangents in 24 directions.
         sides = np.stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)], axis=-1)
+        middles = np.zeros(len(sides))
+    if body.kind == DISK:
         along = sides @ (light.across @ body.axes[:, 2])
         aside = np.sqrt(np.clip(1 - along**2, 0.0, 1.0))
         widths = body.half_lengths[2] * np.abs(along) + body.half_lengths[0] * aside
+        narrow = widths.min()
+    if body.kind == ELLIPSOID:
+        widths = np.linalg.norm(sides @ spread, axis=1)
+        narrow = widths.min()
+    if body.kind == HULL and body.edges is not None:
+        heights = sides @ light.across @ body.axes @ body.edges.reshape(-1, 3).T
+        widths, middles = np.ptp(heights, axis=1) / 2, (heights.max(axis=1) + heights.min(axis=1)) / 2
         narrow = widths.min()
     return Shadow(
         center=body.center,
@@ -101,6 +113,7 @@ def shadow_of(body: Solid, light: Light) -> Shadow:
         narrow=max(float(narrow), 1e-3 * body.reach),
         sides=sides,
         widths=widths,
+        middles=middles,
         half=half,
         radius=body.radius,
     )
@@ -117,8 +130,8 @@ def covered(shadow: Shadow, place: Sequence[np.ndarray] | np.ndarray, along: np.
     x, y = place[0] - shadow.place[0], place[1] - shadow.place[1]
     if len(shadow.sides):
         outside = np.full(np.shape(x), -np.inf)
-        for (a, b), width in zip(shadow.sides, shadow.widths, strict=True):
-            outside = np.maximum(outside, np.abs(a * x + b * y) - width)
+        for (a, b), width, middle in zip(shadow.sides, shadow.widths, shadow.middles, strict=True):
+            outside = np.maximum(outside, np.abs(a * x + b * y - middle) - width)
     else:
         h = shadow.half
         length = h @ h

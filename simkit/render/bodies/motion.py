@@ -79,8 +79,10 @@ class BodyFrames:
         links: ends (frames, L, 2, 3) of thin rods or strings in m.
         planes: unit normal and offset (in m) of planes (frames, P, 4).
         target: target point (frames, 3) in m, or ``None``.
-        disk: nonzero (frames, B) for a disk about its z axis, with the first and third half-length.
+        disk: 1 (frames, B) for a cylinder about its z axis, with the first and third half-length, 2 for an ellipsoid, 3
+            for the hull of its corners.
         pivots: fixed points (frames, P, 3) of bodies in m.
+        corners: points (frames, B, C, 3) in m in the frames of bodies, whose hull is drawn; C may be 0.
         trace: points (frames, T, 3) in m whose paths are drawn instead of those of the centers; T may be 0.
     """
 
@@ -94,6 +96,7 @@ class BodyFrames:
     disk: np.ndarray
     pivots: np.ndarray
     trace: np.ndarray
+    corners: np.ndarray
 
     @property
     def present(self) -> np.ndarray:
@@ -133,7 +136,7 @@ def read_bodies(frames: Frames) -> BodyFrames:
 
     Args:
         frames: ``position``, ``orientation``, ``radius`` and, where there are any, ``half_lengths``, ``links``,
-            ``planes``, ``target``, ``disk``, ``pivots`` and ``trace``, shaped as in `BodyFrames`.
+            ``planes``, ``target``, ``disk``, ``pivots``, ``trace`` and ``corners``, shaped as in `BodyFrames`.
 
     Raises:
         UserError: if an array is missing or has another shape.
@@ -149,6 +152,7 @@ def read_bodies(frames: Frames) -> BodyFrames:
         "disk": (count, bodies),
         "pivots": (count, pivots, 3),
         "trace": (count, traced, 3),
+        "corners": (count, bodies, (*np.shape(frames.get("corners", ())), 0, 0, 0)[2], 3),
     }
     arrays = {}
     for name, shape in optional.items():

@@ -10,7 +10,7 @@ from simkit.render.bodies.camera import Camera, direction_of, fitted, seen_windo
 from simkit.render.bodies.light import Ground, Plane, lamp, linear, nice_length, shadow_of
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.bodies.raster import Line, draw_lines, edges, packed, shaded, visible
-from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
+from simkit.render.bodies.solids import BALL, BOX, HULL, Solid, rod, solid
 from simkit.render.page import Sheet, Size, scale_of
 from simkit.render.style import ACCENT, MUTED, house_style
 from simkit.render.views import Clip
@@ -74,7 +74,7 @@ class PerspectivePainter:
         light, cover = shaded(solids, shadows, camera, self._light, seen)
         image = self._ground(index, camera).shadowed(shadows) * (1 - cover[..., None]) + light
         image = draw_lines(image, self._paths(index), camera, _PATH_WIDTH * self._scale, seen)
-        boxes = [line for k, body in enumerate(solids) if body.kind == BOX for line in edges(body, k, camera)]
+        boxes = [line for k, body in enumerate(solids) if body.kind in (BOX, HULL) for line in edges(body, k, camera)]
         image = draw_lines(image, boxes, camera, _EDGE_WIDTH * self._scale, seen)
         return self.sheet.picture(index, self._caption, packed(image))
 
@@ -130,8 +130,9 @@ class PerspectivePainter:
                 bodies.half_lengths[index, body],
                 bodies.radius[index, body],
                 self._colors[index, body],
-                bool(bodies.disk[index, body]),
+                bodies.disk[index, body],
                 self._two_faced,
+                bodies.corners[index, body] if bodies.corners.size else None,
             )
             for body in drawn
         ]

@@ -166,16 +166,19 @@ class Line(NamedTuple):
 
 
 def edges(body: Solid, owner: int, camera: Camera) -> list[Line]:
-    """Return the edges of a box on the side facing the camera.
+    """Return the edges of a box on the side facing the camera, or all of a hull.
 
     Args:
-        body: a box.
-        owner: index of the box.
+        body: a box or a hull.
+        owner: index of the body.
         camera: the camera.
     """
     half, eye = body.half_lengths, (camera.eye - body.center) @ body.axes
     is_dim = body.color @ LUMINANCE < _DIM
     color = np.tile(body.color * 0.55 + 0.22 if is_dim else body.color * 0.22, (2, 1))
+    if body.edges is not None:
+        # Those behind the body are hidden by it, without an owner.
+        return [Line(body.center + ends @ body.axes.T, color, np.full(2, 0.7)) for ends in body.edges]
     lines = []
     for along in range(3):
         a, b = (along + 1) % 3, (along + 2) % 3

@@ -1,8 +1,10 @@
-"""Ray intersections and surfaces of balls, capsules, boxes and disks."""
+"""Ray intersections and surfaces of balls, capsules, boxes, cylinders, ellipsoids and hulls."""
 
 import dataclasses
+import functools
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from simkit.render.bodies.camera import Camera
 from simkit.render.bodies.motion import rotation
@@ -51,7 +53,7 @@ def disk_surface(points: np.ndarray, radius: float, half: float, pixel: float) -
     return normal, _SPOT * np.clip(0.5 + inside / pixel, 0.0, 1.0)
 
 
-BALL, CAPSULE, BOX, DISK = "ball", "capsule", "box", "disk"
+BALL, CAPSULE, BOX, DISK, ELLIPSOID, HULL = "ball", "capsule", "box", "disk", "ellipsoid", "hull"
 # Lightening and darkening of the marks that make the rotation of a body visible.
 _PALER, _DARKER = 0.5, 0.75
 # Half-width of the stripe around a ball as the sine of its angle, and radius of the dots on it as the cosine.
@@ -63,7 +65,8 @@ class Solid:
     """One body in one frame.
 
     Attributes:
-        kind: ball, capsule (about its z axis), box, or disk (cylinder about its z axis with the first half-length).
+        kind: ball, capsule (about its z axis), box, disk (cylinder about its z axis with the first half-length),
+            ellipsoid, or hull.
         center: center (3,) in m.
         axes: rotation matrix (3, 3) whose columns are the body's axes.
         half_lengths: half-lengths (3,) in m.
@@ -71,6 +74,8 @@ class Solid:
         color: color (3,), linear in light.
         plain: whether it has no marks of its rotation.
         two_faced: whether the +z face of a box is lighter, which makes it visible when the box turns over.
+        sides: outward normals and offsets in m (k, 4) of the sides of a hull.
+        edges: ends (e, 2, 3) in m of its edges, in the frame of the body.
     """
 
     kind: str
@@ -81,6 +86,8 @@ class Solid:
     color: np.ndarray
     plain: bool = False
     two_faced: bool = False
+    sides: np.ndarray | None = None
+    edges: np.ndarray | None = None
 
     @property
     def reach(self) -> float:
@@ -103,8 +110,9 @@ def solid(
     half_lengths: np.ndarray,
     radius: float,
     color: np.ndarray,
-    disk: bool = False,
+    disk: float = 0,
     two_faced: bool = False,
+    corners: np.ndarray | None = None,
 ) -> Solid:
     """Return a body to be drawn, with its kind from its dimensions.
 
@@ -114,9 +122,15 @@ def solid(
         half_lengths: half-lengths (3,) in m; all zero for a ball, only the last one nonzero for a capsule.
         radius: radius in m; zero for a box.
         color: color (3,), linear in light.
-        disk: whether it is a disk.
+        disk: 1 for a disk, 2 for an ellipsoid, 3 for the hull of its corners.
         two_faced: as for ``Solid``.
+        corners: points (n, 3) in m in the frame of the body.
     """
+    if disk == 2:
+        return Solid(ELLIPSOID, center, rotation(orientation), half_lengths, 0.0, color)
+    if disk == 3 and corners is not None:
+        sides, edges = _hull(corners.tobytes(), len(corners))
+        return Solid(HULL, center, rotation(orientation), half_lengths, 0.0, color, sides=sides, edges=edges)
     if disk:
         return Solid(DISK, center, rotation(orientation), half_lengths[[0, 0, 2]], 0.0, color)
     if not half_lengths.any():
@@ -126,6 +140,21 @@ def solid(
     else:
         kind, half_lengths, radius = BOX, half_lengths + radius, 0.0
     return Solid(kind, center, rotation(orientation), half_lengths, float(radius), color, two_faced=two_faced)
+
+
+@functools.lru_cache(maxsize=256)
+def _hull(corners: bytes, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return sides (k, 4) and edges (e, 2, 3) of the hull of corners (count, 3), given as bytes."""
+    points = np.frombuffer(corners).reshape(count, 3)
+    hull = ConvexHull(points)
+    normals = hull.equations[:, :3]
+    edges = []
+    for side, others in enumerate(hull.neighbors):
+        for place, other in enumerate(others):
+            # Triangles of one flat side have no edge between them.
+            if side < other and normals[side] @ normals[other] < 1 - 1e-6:
+                edges.append(points[np.delete(hull.simplices[side], place)])
+    return hull.equations * [1, 1, 1, -1], np.array(edges).reshape(-1, 2, 3)
 
 
 def rod(ends: np.ndarray, radius: float, color: np.ndarray) -> Solid:
@@ -162,6 +191,11 @@ def depths(body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray) 
             return _meet_box(origin, line, body.half_lengths)
         if body.kind == DISK:
             return meet_disk(origin, line, body.half_lengths[0], body.half_lengths[2])
+        if body.kind == ELLIPSOID:
+            scaled = [part / half for part, half in zip(line, body.half_lengths, strict=True)]
+            return _meet_ball(origin / body.half_lengths, scaled, 1.0)
+        if body.kind == HULL and body.sides is not None:
+            return _meet_hull(origin, line, body.sides)
         if body.kind == CAPSULE:
             return _meet_capsule(origin, line, body.half_lengths[2], body.radius)
         return _meet_ball(origin, line, body.radius)
@@ -187,6 +221,14 @@ def surface(
         pale = np.where(normal[2] > 0, _PALER, 0.0) if body.two_faced else np.zeros(len(depth))
     elif body.kind == DISK:
         normal, pale = disk_surface(points, body.half_lengths[0], body.half_lengths[2], pixel)
+    elif body.kind == ELLIPSOID:
+        on_ball = points / body.half_lengths[:, None]
+        normal = on_ball / body.half_lengths[:, None]
+        normal /= np.linalg.norm(normal, axis=0)
+        pale = np.zeros(len(depth)) if body.plain else _marks(body, on_ball, pixel)
+    elif body.kind == HULL and body.sides is not None:
+        nearest = (body.sides[:, :3] @ points - body.sides[:, 3:]).argmax(axis=0)
+        normal, pale = body.sides[nearest, :3].T, np.zeros(len(depth))
     else:
         axis = np.clip(points[2], -body.half_lengths[2], body.half_lengths[2])
         normal = np.stack([points[0], points[1], points[2] - axis]) / body.radius
@@ -230,6 +272,16 @@ def _meet_box(origin: np.ndarray, line: list[np.ndarray], half: np.ndarray) -> n
     return np.where(enter < leave, enter, np.inf)
 
 
+def _meet_hull(origin: np.ndarray, line: list[np.ndarray], sides: np.ndarray) -> np.ndarray:
+    enter, leave = np.full_like(line[0], -np.inf), np.full_like(line[0], np.inf)
+    for a, b, c, offset in sides:
+        rate = a * line[0] + b * line[1] + c * line[2]
+        depth = (offset - (a * origin[0] + b * origin[1] + c * origin[2])) / rate
+        enter = np.where(rate < 0, np.maximum(enter, depth), enter)
+        leave = np.where(rate > 0, np.minimum(leave, depth), leave)
+    return np.where(enter < leave, enter, np.inf)
+
+
 def _box_normal(points: np.ndarray, half: np.ndarray) -> np.ndarray:
     face = (np.abs(points) - half[:, None]).argmax(axis=0)
     normal, each = np.zeros_like(points), np.arange(points.shape[1])
@@ -239,7 +291,7 @@ def _box_normal(points: np.ndarray, half: np.ndarray) -> np.ndarray:
 
 def _marks(body: Solid, normal: np.ndarray, pixel: float) -> np.ndarray:
     """Return the lightening of a round body by its marks: a stripe with two dark dots, or a line on a capsule."""
-    blur = pixel / body.radius
+    blur = pixel / (body.radius or body.half_lengths.min())
     if body.kind == CAPSULE:
         return _PALER * _soft(_STRIPE - np.abs(normal[1]), blur) * (normal[0] > 0)
     stripe = _soft(_STRIPE - np.abs(normal[2]), blur)

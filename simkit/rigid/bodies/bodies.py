@@ -11,10 +11,11 @@ import numpy as np
 from simkit.core.pytrees import pytree
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each, norm
+from simkit.rigid.shapes.form import CUBE, Form
 
 type Number = jax.Array | float
 
-KINDS = ("sphere", "disk", "capsule", "box")
+KINDS = ("sphere", "disk", "capsule", "box", "cylinder", "ellipsoid", "mesh")
 # Contacts are detected among all pairs, 8 million for this number.
 MAX_BODIES = 4096
 # Relative rounding by which moments of a flat body, whose triangle inequality is an equality, may miss it.
@@ -25,9 +26,10 @@ ROUNDING = 1e-6
 class Bodies:
     """Constants of rigid bodies, (bodies,) arrays; those of a single body have no axis.
 
-    Every shape is a box of half lengths ``h``, possibly shrunk to a line or a point, rounded by a radius ``r``: a
-    sphere has h = 0, a capsule only a half length along its axis z, a box r = 0. A disk has the shape of a sphere and
-    the inertia of a flat disk, and moves in the x-z plane.
+    Every shape is a convex form, scaled by half lengths ``h`` and rounded by a radius ``r``. That of a sphere, a
+    capsule and a box is a cube, possibly shrunk to a line or a point: a sphere has h = 0, a capsule only a half length
+    along its axis z, a box r = 0. A disk has the shape of a sphere and the inertia of a flat disk, and moves in the x-z
+    plane.
 
     Attributes:
         mass: in kg.
@@ -38,6 +40,7 @@ class Bodies:
         restitution: coefficient of restitution, 0 to 1; a contact uses the larger of the two.
         kinds: of each body, one of `KINDS`; static, so changing one compiles a new program.
         held: of each body, whether no force and no contact changes its velocity; static.
+        forms: of each body, the `simkit.rigid.shapes.form.Form`; static.
     """
 
     mass: jax.Array
@@ -48,6 +51,7 @@ class Bodies:
     restitution: jax.Array
     kinds: tuple[str, ...] = dataclasses.field(metadata={"static": True})
     held: tuple[bool, ...] = dataclasses.field(metadata={"static": True})
+    forms: tuple[Form, ...] = dataclasses.field(metadata={"static": True})
 
 
 def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
@@ -92,9 +96,13 @@ def concatenated(bodies: Sequence[Bodies]) -> Bodies:
 def _joined(bodies: Sequence[Bodies], join: Callable[..., jax.Array]) -> Bodies:
     kinds = tuple(kind for body in bodies for kind in body.kinds)
     held = tuple(is_held for body in bodies for is_held in body.held)
-    # Only trees of the same static fields combine.
-    without = [dataclasses.replace(body, kinds=(), held=()) for body in bodies]
-    return dataclasses.replace(each(join, *without), kinds=kinds, held=held)
+    forms = tuple(form for body in bodies for form in body.forms)
+    return dataclasses.replace(each(join, *map(numbers_of, bodies)), kinds=kinds, held=held, forms=forms)
+
+
+def numbers_of(bodies: Bodies) -> Bodies:
+    """Return bodies without their static fields, so that trees of different bodies combine."""
+    return dataclasses.replace(bodies, kinds=(), held=(), forms=())
 
 
 def repeat(body: Bodies, count: int) -> Bodies:
@@ -110,7 +118,7 @@ def repeat(body: Bodies, count: int) -> Bodies:
         (15,)
     """
     copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
-    return dataclasses.replace(copies, kinds=body.kinds * count, held=body.held * count)
+    return dataclasses.replace(copies, kinds=body.kinds * count, held=body.held * count, forms=body.forms * count)
 
 
 def held(body: Bodies) -> Bodies:
@@ -182,7 +190,7 @@ def check_bodies(bodies: Bodies) -> None:
             float(length[index]) for length in (bodies.half_lengths.x, bodies.half_lengths.y, bodies.half_lengths.z)
         ]
         radius = float(bodies.radius[index])
-        sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]], "box": lengths}[kind]
+        sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]]}.get(kind, lengths)
         moments = np.sort(all_moments[index])
         for what, values, unit in (("size", sizes, "m"), ("moment of inertia", moments, "kg m^2")):
             for value in values:
@@ -210,6 +218,7 @@ def body(
     radius: Number,
     friction: Number,
     restitution: Number,
+    form: Form = CUBE,
 ) -> Bodies:
     """Return one body of a kind, for the functions of the shapes.
 
@@ -217,10 +226,11 @@ def body(
         kind: one of `KINDS`.
         mass: in kg.
         moments: principal moments of inertia in kg m^2.
-        half_lengths: of the box that is rounded, in m.
+        half_lengths: of the form, in m.
         radius: by which it is rounded, in m.
         friction: coefficient of Coulomb friction.
         restitution: coefficient of restitution.
+        form: convex form in units of the half lengths.
 
     Raises:
         UserError: for a number with an axis.
@@ -243,4 +253,5 @@ def body(
         restitution=jnp.asarray(restitution, dtype=float),
         kinds=(kind,),
         held=(False,),
+        forms=(form,),
     )

@@ -16,6 +16,7 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
+from simkit.rigid.collision.convex import SLOTS, convex_convex
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, rounds_at_start
 from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
@@ -24,7 +25,10 @@ from simkit.rigid.scene import Planes
 
 # Rank of each kind; kinds of one rank have the same shape.
 SHAPES = {"sphere": 0, "disk": 0, "capsule": 1, "box": 2}
-# Contact function of each pair of ranks, the lower first, and its number of points.
+# Of an ellipsoid, and of any other convex shape.
+ELLIPSOID, CONVEX = 3, 4
+# Contact function of each pair of ranks, the lower first, and its number of points; that of other convex shapes is the
+# default, `simkit.rigid.collision.convex.convex_convex`.
 TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] = {
     (0, 0): (sphere_sphere, 1),
     (0, 1): (sphere_capsule, 1),
@@ -33,6 +37,18 @@ TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] =
     (1, 2): (capsule_box, 2),
     (2, 2): (box_box, 4),
 }
+
+
+# Pairs of the default with a shape without flat sides, which touch at one point, and others.
+SMOOTH, FLAT = (ELLIPSOID, ELLIPSOID), (CONVEX, CONVEX)
+
+
+def _slots_of(shapes: tuple[int, int]) -> int:
+    return TOUCHES[shapes][1] if shapes in TOUCHES else {SMOOTH: 1, FLAT: SLOTS}[shapes]
+
+
+def _ranks_of(kinds: Sequence[str]) -> np.ndarray:
+    return np.array([ELLIPSOID if kind == "ellipsoid" else SHAPES.get(kind, CONVEX) for kind in kinds])
 
 
 def placed(bodies: Bodies, motion: Motion) -> Placed:
@@ -66,13 +82,16 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
     if near is not None:
         return _contacts_of(near, bodies, motion)
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
-    ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
+    ranks = _ranks_of(bodies.kinds)
     held = np.append(bodies.held, False)
     # Held bodies do not touch each other.
     real = (np.maximum(first, second) < len(bodies.kinds)) & ~(held[first] & held[second])
     lower, upper = np.minimum(*_ranks(ranks, first, second)), np.maximum(*_ranks(ranks, first, second))
-    used = [shapes for shapes in TOUCHES if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
-    slots = max((TOUCHES[shapes][1] for shapes in used), default=1)
+    # All pairs of the default are computed together, so that it is compiled once or twice.
+    smooth = (upper == ELLIPSOID) | ((upper == CONVEX) & np.isin(lower, (0, ELLIPSOID)))
+    lower, upper = (np.where(smooth, ELLIPSOID, np.where(upper == CONVEX, CONVEX, rank)) for rank in (lower, upper))
+    used = [shapes for shapes in (*TOUCHES, SMOOTH, FLAT) if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
+    slots = max((_slots_of(shapes) for shapes in used), default=1)
 
     all_shapes = placed(bodies, motion)
     results, order = [], []
@@ -81,7 +100,12 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
         swapped = ranks[first[pairs]] > ranks[second[pairs]]
         a = np.where(swapped, second[pairs], first[pairs])
         b = np.where(swapped, first[pairs], second[pairs])
-        points = TOUCHES[shapes][0](_rows(all_shapes, a), _rows(all_shapes, b))
+        sides = _rows(all_shapes, a), _rows(all_shapes, b)
+        if shapes in TOUCHES:
+            points = TOUCHES[shapes][0](*sides)
+        else:
+            forms = tuple(tuple(bodies.forms[index] for index in side) for side in (a.tolist(), b.tolist()))
+            points = convex_convex(*sides, (forms[0], forms[1]), flat=shapes == FLAT)
         results.append(_padded(_with_normals_reversed(points, swapped), slots))
         order.append(pairs)
     if not real.all():
@@ -172,20 +196,21 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
         Points (slots, planes * n, ...): all bodies with the first plane, then all with the second, and so on, with as
         many slots as any body needs; the gap is `FAR` in unused slots.
     """
-    ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
-    slots = max(against_plane.SLOTS[kind] for kind in bodies.kinds)
+    slots = max(against_plane.slots_of(kind) for kind in bodies.kinds)
     all_shapes, count, number = placed(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
     if number == 0:
         return _unused(all_shapes.radius, slots, 0)
     groups, order = [], []
-    for kind, rank in (("sphere", 0), ("capsule", 1), ("box", 2)):
-        group = np.flatnonzero(ranks == rank)
-        if group.size:
-            body, plane = np.tile(group, number), np.repeat(np.arange(number), group.size)
-            # A single plane broadcasts.
-            normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
-            groups.append(_padded(against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset), slots))
-            order.append(plane * count + body)
+    kinds = np.array(["sphere" if kind == "disk" else kind for kind in bodies.kinds])
+    for kind in dict.fromkeys(kinds.tolist()):
+        group = np.flatnonzero(kinds == kind)
+        body, plane = np.tile(group, number), np.repeat(np.arange(number), group.size)
+        # A single plane broadcasts.
+        normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
+        forms = tuple(bodies.forms[index] for index in body.tolist())
+        points = against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset, forms)
+        groups.append(_padded(points, slots))
+        order.append(plane * count + body)
     points = _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
     if not any(bodies.held):
         return points

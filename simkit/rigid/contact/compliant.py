@@ -24,7 +24,7 @@ from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
-from simkit.rigid.parts import FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import FLAT_SIDED, FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
 # Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
@@ -116,8 +116,8 @@ class Compliant:
 
     @property
     def supports(self) -> frozenset[str]:
-        """Return every shape, planes and friction; restitution follows from the dissipation."""
-        return SHAPES | {PLANES, FRICTION, HELD, UNEVEN_SPHERES, TILTED_DISKS}
+        """Return shapes whose force does not jump, planes and friction; restitution follows from the dissipation."""
+        return SHAPES - FLAT_SIDED | {PLANES, FRICTION, HELD, UNEVEN_SPHERES, TILTED_DISKS}
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from simkit.core.simulation import Params
 from simkit.errors import Remedy, UserError, nearest
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, repeat
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, numbers_of, repeat
 from simkit.rigid.bodies.motion import Motion, momentum_of_rotation, motion_of
 from simkit.rigid.collision.broad_phase import enclosing_radius
 from simkit.rigid.description.formulas import TIME, Names, at, values_of, vector_at
@@ -127,7 +128,7 @@ class Group:
             (position, orientation), (velocity, rate) = jax.jvp(place, (time,), (jnp.ones_like(time),))
             # omega = 2 q' q^-1, a quaternion without scalar part.
             spin = 2 * multiply(rate, conjugate(orientation)).v
-            own = each(lambda values, span=span: values[span], dataclasses.replace(bodies, kinds=(), held=()))
+            own = each(lambda values, span=span: values[span], numbers_of(bodies))
             parts.append((position, orientation, velocity, momentum_of_rotation(own, orientation, spin)))
         position, orientation, velocity, momentum = each(lambda *values: jnp.concatenate(values), *parts)
         return Motion(position=position, orientation=orientation, velocity=velocity, angular_momentum=momentum)
@@ -294,6 +295,7 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     rows = np.unravel_index(np.arange(np.prod(counts)), counts, order="F")
     places: dict[str, np.ndarray] = dict(zip(COPY, (np.arange(np.prod(counts)), *rows), strict=True))
     values = values_of(settings, shape, lambda text: names.of_copies(text, places))
+    options = {key: settings[key] for key in declaration_of(shape).keys}
     of_copies = {
         key: names.of_copies(settings[key], places)
         for key in ("mass", "density", "friction", "restitution")
@@ -316,11 +318,11 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     def bodies(params: Params) -> Bodies:
         arguments = {name: at(value, params) for name, value in values.items()}
         if volume is not None and "density" in of_copies:
-            mass = of_copies["density"](params) * volume(**arguments)
+            mass = of_copies["density"](params) * volume(**options, **arguments)
         else:
             mass = of_copies["mass"](params) if "mass" in of_copies else jnp.ones((), precision_of(params))
         surface = [of_copies[key](params) for key in ("friction", "restitution")]
-        made = _repeated(shape, mass, arguments, surface, moments and moments(params), count)
+        made = _repeated(partial(shape, **options), mass, arguments, surface, moments and moments(params), count)
         return made if settings["motion"] == "free" else held(made)
 
     def places_of(params: Params, time: jax.Array | float = 0.0) -> tuple[jax.Array, ...]:
@@ -413,4 +415,5 @@ def _repeated(
     if not any(jnp.ndim(leaf) for leaf in jax.tree.leaves(given)):
         return repeat(one(*given), count)
     bodies = jax.vmap(one)(*each(lambda leaf: jnp.broadcast_to(leaf, (count,)), given))
-    return dataclasses.replace(bodies, kinds=bodies.kinds * count, held=bodies.held * count)
+    static = {name: getattr(bodies, name) * count for name in ("kinds", "held", "forms")}
+    return dataclasses.replace(bodies, **static)

@@ -120,9 +120,10 @@ class Jointed:
 
     @property
     def supports(self) -> frozenset[str]:
-        """Return every shape, and joints; planes and friction with contact only."""
+        """Return every shape, or those of the contact, and joints; planes and friction with contact only."""
         of_contact = set() if self.contact is None else {PLANES, FRICTION}
-        return SHAPES | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS} | of_contact
+        shapes = SHAPES if self.contact is None else SHAPES & self.contact.supports
+        return shapes | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS} | of_contact
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -30,6 +30,6 @@ class Solid(Declaration):
 solid: Any = Solid
 
 
-def size(doc: str) -> Setting:
+def size(doc: str, *default: float) -> Setting:
     """Return the setting of a positive length in m, which may differ from copy to copy."""
-    return formula(doc, unit="m", bounds=POSITIVE, takes=COPY)
+    return formula(doc, *default, unit="m", bounds=POSITIVE, takes=COPY)

@@ -17,8 +17,9 @@ function axesOf([w, x, y, z]) {
 
 /** Return the solids, rods and marks of a frame, for any camera. */
 function readBodies(frame, drawing, scale) {
-  const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;
+  const { position, orientation, radius, half_lengths: half, disk, corners } = frame.arrays;
   const found = [];
+  const most = corners ? corners.data.length / radius.data.length : 0;
   const palette = drawing.palette.map(rgb);
   const values = frame.arrays[drawing.quantity];
   for (let k = 0; k < radius.data.length; k += 1) {
@@ -37,7 +38,9 @@ function readBodies(frame, drawing, scale) {
       turn,
       radius: radius.data[k],
       half: half && half.data.length ? Array.from(half.data.slice(3 * k, 3 * k + 3)) : [0, 0, 0],
-      disk: Boolean(disk && disk.data[k]),
+      // 1 for a cylinder, 2 for an ellipsoid, 3 for the hull of its corners.
+      disk: disk && disk.data.length ? disk.data[k] : 0,
+      corners: Array.from(corners ? corners.data.slice(most * k, most * k + most) : []),
       color,
     });
   }
