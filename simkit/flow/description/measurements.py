@@ -26,6 +26,7 @@ from simkit.flow.diagnosis.measures import (
 )
 from simkit.flow.grid import coordinates_along, end, like, points_along
 from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.outline import check_outline, farthest_corner, on_rays
 from simkit.flow.obstacles.surface_pressure import surface_pressure
 from simkit.flow.operators.differences import at_centers, divergence, joined
@@ -172,8 +173,8 @@ def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params
     Raises:
         UserError: if a ray from the position meets the outline twice, or the position is outside.
     """
-    if not one.pressures:
-        return
+    if not one.pressures or isinstance(flow.equations.obstacle, ImmersedBoundary):
+        return  # an immersed boundary checks its outlines itself
     body = flow.equations.obstacle.bodies[name]  # type: ignore[union-attr]
     now = body.now(params, 0.0)
     shape = body.shape_at(params, now, flow.places.domain)
