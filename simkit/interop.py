@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.errors import UserError, nearest, one_line
+from simkit.core.settings import word
+from simkit.errors import UserError, one_line
 
 __all__ = ["Transfer", "from_jax", "to_jax"]
 
@@ -88,8 +89,7 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
         >>> type(moved.arrays["x"]).__name__, moved.copies
         ('ndarray', {})
     """
-    if library not in LIBRARIES:
-        raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
+    word("of arrays", tuple(LIBRARIES)).check(library, "library")
     try:
         target = importlib.import_module(library)
     except ImportError as error:
@@ -212,10 +212,11 @@ def _on_host(array: Any) -> Any:
 
 
 def _from_jax(array: Any, path: str, target: Any) -> _Moved:
-    if not isinstance(array, jax.Array):
-        raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays of JAX")
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        raise UserError(f"{path or 'the array'} holds random keys; give jax.random.key_data of them")
+    problem = "" if isinstance(array, jax.Array) else f"is a {type(array).__name__}; give arrays of JAX"
+    if not problem and jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        problem = "holds random keys; give jax.random.key_data of them"
+    if problem:
+        raise UserError(f"{path or 'the array'} {problem}")
     if target is np:
         result = np.asarray(array)
         same = _address(result) == _pointer(array)

@@ -91,12 +91,13 @@ class Sandbox:
         Raises:
             UserError: if it is no plain name, or leads through a link.
         """
+        folder, problem = self.root / name, ""
         if not _NAME.fullmatch(name):
-            problem = "letters, digits, '_', '-' and '.', at most 64, no folder"
-            raise UserError(f"name = {one_line(name, 40)!r} is not the name of a run; use {problem}", key="name")
-        folder = self.root / name
-        if any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
-            raise UserError(f"name = '{name}' is or holds a link, which is not followed; use another name", key="name")
+            problem = "is not the name of a run; use letters, digits, '_', '-' and '.', at most 64, no folder"
+        elif any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
+            problem = "is or holds a link, which is not followed; use another name"
+        if problem:
+            raise UserError(f"name = {one_line(name, 40)!r} {problem}", key="name")
         return name
 
     def scenario(self, name: str, toml: str) -> str:
@@ -139,14 +140,14 @@ def settings_of(values: Mapping[str, Any]) -> list[str]:
 
 
 def _toml(value: Any, key: str) -> str:
+    names_file = isinstance(value, Mapping) and {"file", "run"} & value.keys()
+    if names_file or value is None:
+        problem = "names a file, and files are not read here; give values" if names_file else "is null; leave it out"
+        raise UserError(f"{key} {problem}", key=key)
     if isinstance(value, Mapping):
-        if {"file", "run"} & value.keys():
-            raise UserError(f"{key} names a file, and files are not read here; give values", key=key)
         return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(each, key)}" for name, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(each, key) for each in value) + "]"
-    if value is None:
-        raise UserError(f"{key} is null; leave it out", key=key)
     return json.dumps(value)
 
 

@@ -48,9 +48,8 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
         leaves = paths.leaves(params)
+        paths.selected(list(controls), leaves)
         for name, values in controls.items():
-            if name not in leaves:
-                raise UserError(f"control '{name}' is not a parameter", paths.hint(name, leaves))
             if jnp.shape(values)[1:] != jnp.shape(leaves[name]) or jnp.ndim(values) == 0:
                 raise UserError(
                     f"control '{name}' has shape {jnp.shape(values)}; "

@@ -17,12 +17,13 @@ from jax.flatten_util import ravel_pytree
 from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.dependence import without_effect
+from simkit.core.objective import diagnostic
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import status_of
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 
 # Batches of the jackknife; 95 % of estimates are within this many of its standard errors, Student's t for 19 degrees of
 # freedom.
@@ -123,8 +124,7 @@ def ensemble_derivative(
     weight = weight_of(simulation)
     if isinstance(weight, str):
         raise UserError(f"there is no derivative by fluctuations: {weight}")
-    if quantity not in (known := list(simulation.shapes.diagnosed)):
-        raise UserError(f"'{quantity}' is not a diagnostic", nearest(quantity, known))
+    diagnostic(simulation.shapes.diagnosed, quantity)
     names = paths.selected(wrt, paths.leaves(simulation.params))
     for what in jax.eval_shape(weight.fixed, simulation.params):
         idle = without_effect(lambda params, what=what: weight.fixed(params)[what], simulation.params)

@@ -18,10 +18,11 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
     if name not in frames:
         raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
     array = np.asarray(frames[name])
-    if array.ndim != axes:
-        raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
-    if not array.size:
-        raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
+    if array.ndim != axes or not array.size:
+        problem = f"is empty (shape {array.shape}); there is nothing to draw"
+        if array.ndim != axes:
+            problem = f"has {array.ndim - 1} axes per frame; this view draws {axes - 1}"
+        raise UserError(f"'{name}' {problem}")
     return array
 
 

@@ -102,13 +102,15 @@ class _Evaluation:
     def entry(self, node: ast.Subscript, whole: Named) -> Named:
         """Return an entry of an array along its first axes, for every frame."""
         entries, axes = entries_of(node), [axis for axis in whole.axes if axis != FRAME]
+        problem, array, remaining = "", whole.array, list(whole.axes)
         if len(entries) > len(axes):
-            self.refuse(node, f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many")
-        array, remaining = whole.array, list(whole.axes)
+            problem = f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many"
         for axis, number in zip(axes, entries, strict=False):
             position = remaining.index(axis)
             if number >= (length := jnp.shape(array)[position]):
-                self.refuse(node, f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}")
+                problem = f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}"
+            if problem:
+                self.refuse(node, problem)
             array = jnp.asarray(array)[(slice(None),) * position + (number,)]
             remaining.pop(position)
         return Named(array, tuple(remaining))
@@ -185,14 +187,16 @@ class _Evaluation:
         """Return the lowest point of every frame by parabolas: its value, or its coordinate along an axis."""
         axes = [each for each in part.axes if each != FRAME]
         lines = [each.points for each in axes if isinstance(each, SpatialAxis) and each.points is not None]
+        chosen, problem = None if option is None else option.value, ""  # type: ignore[attr-defined]
         if not axes or len(lines) < len(axes):
             bare = next((each for each in axes if getattr(each, "points", None) is None), None)
-            self.refuse(node, "needs axes with coordinates; " + (f"'{bare}' has none" if bare else "there is no axis"))
-        if (short := next((each for each in axes if len(each.points) < 3), None)) is not None:  # type: ignore[attr-defined]
-            self.refuse(node, f"fits parabolas through three points; '{short}' has fewer")
-        chosen = None if option is None else option.value  # type: ignore[attr-defined]
-        if chosen is not None and chosen not in axes:
-            self.refuse(node, f"needs the axis '{chosen}'; the array has {', '.join(axes)}")
+            problem = "needs axes with coordinates; " + (f"'{bare}' has none" if bare else "there is no axis")
+        elif (short := next((each for each in axes if len(each.points) < 3), None)) is not None:  # type: ignore[attr-defined]
+            problem = f"fits parabolas through three points; '{short}' has fewer"
+        elif chosen is not None and chosen not in axes:
+            problem = f"needs the axis '{chosen}'; the array has {', '.join(axes)}"
+        if problem:
+            self.refuse(node, problem)
 
         def point(f: jax.Array) -> jax.Array:
             value, coordinates = lowest_point(f, lines)
@@ -262,10 +266,10 @@ class _Evaluation:
 
     def times(self, node: ast.expr, what: str) -> jax.Array:
         """Return the times of the frames."""
-        if "time" not in self.values:
-            self.refuse(node, f"{what}, and there is no 'time'; leave it out")
-        if (time := self.values["time"]).axes != (FRAME,):
-            self.refuse(node, f"{what}, and 'time' is not one number in each frame; leave it out")
+        time = self.values.get("time")
+        if time is None or time.axes != (FRAME,):
+            problem = "there is no 'time'" if time is None else "'time' is not one number in each frame"
+            self.refuse(node, f"{what}, and {problem}; leave it out")
         return time.array
 
 

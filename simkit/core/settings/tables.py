@@ -79,15 +79,14 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     """
     header, rows = rows_of(text, where)
     for name in names:
-        if name not in header:
-            raise UserError(f"{where} has no column {shown(name)}", nearest(name, header))
-        if header.count(name) > 1:
-            raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
+        if (count := header.count(name)) != 1:
+            problem = f"{where} has {count or 'no'} column{'s' * (count > 1)} {shown(name)}"
+            raise UserError(problem, "; name each apart" if count else nearest(name, header))
     columns: tuple[list[float], list[float]] = ([], [])
     for number, cells in rows:
+        problem = ""
         if any(cells[len(header) :]):
-            problem = f"has {len(cells)} cells for {len(header)} columns; remove the rest, and write decimal points"
-            raise UserError(f"{where}, line {number} {problem}")
+            problem = f" has {len(cells)} cells for {len(header)} columns; remove the rest, and write decimal points"
         for name, column in zip(names, columns, strict=True):
             place = header.index(name)
             cell = cells[place] if place < len(cells) else ""
@@ -95,9 +94,10 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
             if value is None or not math.isfinite(value):
                 comma = re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)
                 remedy = "write decimal points, not commas" if comma else "repair or remove the row"
-                problem = f"{shown(cell)} is not a finite number; {remedy}"
-                raise UserError(f"{where}, line {number}, column {shown(name)}: {problem}")
-            column.append(value)
+                problem = problem or f", column {shown(name)}: {shown(cell)} is not a finite number; {remedy}"
+            if problem:
+                raise UserError(f"{where}, line {number}{problem}")
+            column.append(value)  # type: ignore[arg-type]
     return *columns, [f"line {number}" for number, _ in rows]
 
 
