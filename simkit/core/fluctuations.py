@@ -122,19 +122,19 @@ def ensemble_derivative(
     formulas); Kuensch, Ann. Stat. 17, 1217 (1989), doi:10.1214/aos/1176347265 (jackknife of dependent samples).
     """
     weight = weight_of(simulation)
-    if isinstance(weight, str):
-        raise UserError(f"there is no derivative by fluctuations: {weight}")
+    each = (steps - skip) // every // BATCHES
+    problem = f"there is no derivative by fluctuations: {weight}" if isinstance(weight, str) else ""
+    if each < 2:
+        problem = f"steps = {steps}, skip = {skip}, every = {every} leave fewer than {2 * BATCHES} samples; take more "
+        problem += "steps"
+    if isinstance(weight, str) or problem:
+        raise UserError(problem)
     diagnostic(simulation.shapes.diagnosed, quantity)
     names = paths.selected(wrt, paths.leaves(simulation.params))
     for what in jax.eval_shape(weight.fixed, simulation.params):
         idle = without_effect(lambda params, what=what: weight.fixed(params)[what], simulation.params)
         if moving := [name for name in names if name not in idle]:
             raise UserError(f"'{moving[0]}' changes {what}, whose effect on an average fluctuations do not tell")
-    each = (steps - skip) // every // BATCHES
-    if each < 2:
-        raise UserError(
-            f"steps = {steps}, skip = {skip}, every = {every} leave fewer than {2 * BATCHES} samples; take more steps"
-        )
     # What is left over is skipped, too.
     before = steps - every * each * BATCHES
 

@@ -78,13 +78,16 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
     """
     chosen: list[str] = []
     for name in [names] if isinstance(names, str) else names:
+        below_name, problem = _at(name, known) if isinstance(name, str) else [], []
         if not isinstance(name, str):
-            raise UserError(f"{name!r:.80} is not the name of a parameter; give a word")
-        if not (below_name := _at(name, known)):
-            problem = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
-            raise UserError(problem, hint(name, known))
-        if twice := next((leaf for leaf in below_name if leaf in chosen), None):
-            raise UserError(f"parameter '{twice}' is named twice; name each parameter once")
+            problem = [f"{name!r:.80} is not the name of a parameter; give a word"]
+        elif not below_name:
+            what = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
+            problem = [what, hint(name, known)]
+        elif twice := next((leaf for leaf in below_name if leaf in chosen), None):
+            problem = [f"parameter '{twice}' is named twice; name each parameter once"]
+        if problem:
+            raise UserError(*problem)
         chosen += below_name
     return chosen
 

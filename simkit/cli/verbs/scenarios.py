@@ -18,6 +18,7 @@ from simkit.cli.output import as_line, print_json, print_table, shortened, show,
 from simkit.core.parameter import shown_bounds
 from simkit.core.settings import Setting, listing
 from simkit.errors import Mistakes, UserError, nearest, one_line
+from simkit.export.replacing import check_replaceable
 from simkit.scenario.catalog import (
     FILE,
     find_scenario,
@@ -152,14 +153,13 @@ class Show:
             return _show_part(scenario, arguments.part, arguments.json)
         contents = None
         if is_simulation or arguments.quantities or arguments.schema:
-            from simkit.scenario.contents import contents_of
+            from simkit.scenario.contents import contents_of, schema_of
 
             contents = contents_of(scenario)
-        if arguments.schema and contents:
-            from simkit.scenario.contents import schema_of
-
-            print_json(schema_of(scenario, contents))
-        elif arguments.json:
+            if arguments.schema:
+                print_json(schema_of(scenario, contents))
+                return FINE
+        if arguments.json:
             print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)), "scenario")
         else:
             _print_head(scenario, is_simulation)
@@ -357,7 +357,6 @@ class New:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Write the file."""
-        from simkit.export.replacing import check_replaceable
         from simkit.scenario.contents import bare_scenario, contents_of, skeleton
         from simkit.storage.files import write_bytes
 

@@ -119,17 +119,19 @@ class _Evaluation:
         """Return a function of several values, their axes aligned by name."""
         axes = tuple(dict.fromkeys(axis for part in sorted(parts, key=lambda p: -len(p.axes)) for axis in part.axes))
         unnamed = next((axis for axis in axes if isinstance(axis, UnnamedAxis)), None)
-        if unnamed is not None and all(len(part.axes) < len(axes) for part in parts):
-            self.refuse(node, f"combines arrays, and '{unnamed}' is an axis without a name; name it in 'dimensions'")
-        lengths: dict[str, int] = {}
+        problem, lengths = "", {}
         for part in parts:
             for axis, length in zip(part.axes, jnp.shape(part.array), strict=True):
                 if lengths.setdefault(axis, length) != length:
-                    self.refuse(node, f"combines {lengths[axis]} and {length} values along '{axis}'; give as many")
+                    problem = f"combines {lengths[axis]} and {length} values along '{axis}'; give as many"
+        if unnamed is not None and all(len(part.axes) < len(axes) for part in parts):
+            problem = f"combines arrays, and '{unnamed}' is an axis without a name; name it in 'dimensions'"
         try:
-            return Named(function(*(aligned(part, axes) for part in parts)), axes)
+            if not problem:
+                return Named(function(*(aligned(part, axes) for part in parts)), axes)
         except (ZeroDivisionError, OverflowError, ValueError) as error:  # from arithmetic of Python floats
-            self.refuse(node, f"has no value ({error}); change its numbers")
+            problem = f"has no value ({error}); change its numbers"
+        self.refuse(node, problem)
 
     def power(self, node: ast.expr, base: Named, exponent: Named) -> Named:
         is_integer = isinstance(exponent.array, float) and exponent.array.is_integer() and abs(exponent.array) <= 64
@@ -210,18 +212,17 @@ class _Evaluation:
     def at(self, node: ast.expr, part: Named, axis: str, option: ast.expr, weights: Callable[..., jax.Array]) -> Named:
         """Return the interpolated value at a coordinate along an axis."""
         points, coordinate = self.values[axis], self.value(option)
+        place, problem = option, ""
+        is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
         if axis not in part.axes or points.axes != (axis,):
             have = ", ".join(each for each in part.axes if each != FRAME and not isinstance(each, UnnamedAxis))
-            self.refuse(node, f"needs the axis '{axis}'; the array has {have or 'no axis with coordinates'}")
-        if axis in coordinate.axes:
-            self.refuse(option, f"has one number for each {axis}; give one coordinate")
-        is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
-        if is_known:
-            line = np.asarray(points.array)
-            if not functions.is_within(line, np.asarray(coordinate.array)):
-                self.refuse(
-                    option, f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
-                )
+            place, problem = node, f"needs the axis '{axis}'; the array has {have or 'no axis with coordinates'}"
+        elif axis in coordinate.axes:
+            problem = f"has one number for each {axis}; give one coordinate"
+        elif is_known and not functions.is_within(line := np.asarray(points.array), np.asarray(coordinate.array)):
+            problem = f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
+        if problem:
+            self.refuse(place, problem)
         # Weights at a known coordinate are computed here and become constants of the compiled program.
         with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
             shares = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))

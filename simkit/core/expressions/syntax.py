@@ -329,21 +329,20 @@ class _Checker:
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
-        if name not in FUNCTIONS:
+        function, count, problem = FUNCTIONS.get(name), len(node.args), []
+        if function is None:
             known = sorted(name for name, each in FUNCTIONS.items() if self.of_frames or not each.over_frames)
-            hint = nearest(OTHER_NAMES.get(name, name), known)
-            self.refuse(node, f"calls '{name}', which is no function", hint)
-        function = FUNCTIONS[name]
+            problem = [f"calls '{name}', which is no function", nearest(OTHER_NAMES.get(name, name), known)]
+        elif function.over_frames and not self.of_frames:
+            problem = ["reduces frames, and here is the present one only; make it an objective"]
+        elif not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
+            problem = [f"has {count} argument{'s' * (count != 1)}; write {function.usage}, {function.doc}"]
+        elif (function.by_axis or function.needs_axis) and not node.keywords:
+            lacking = "a coordinate" if function.by_axis else "an axis"
+            problem = [f"needs {lacking}; write {function.usage}, {function.doc}"]
+        if function is None or problem:
+            self.refuse(node, *problem)
         self.over_frames |= function.over_frames
-        if function.over_frames and not self.of_frames:
-            self.refuse(node, "reduces frames, and here is the present one only; make it an objective")
-        count = len(node.args)
-        lacks_axis = (function.by_axis or function.needs_axis) and not node.keywords
-        problem = f"needs {'a coordinate' if function.by_axis else 'an axis'}" if lacks_axis else ""
-        if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
-            problem = f"has {count} argument{'s' * (count != 1)}"
-        if problem:
-            self.refuse(node, f"{problem}; write {function.usage}, {function.doc}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
         table = dotted(node.args[1]) if name == "interp" else ""
