@@ -257,7 +257,7 @@ class Choice:
         reasons = dict.fromkeys(of_others, "") | {key: f", {excluded[key]}" for key in entries if key in excluded}
         refused = {}
         for key in entries:
-            path, part, problem = below(where, key), f"{self.key} = '{name}'", ""
+            path, part, problem, remedy = below(where, key), f"{self.key} = '{name}'", "", None
             if key in doubtful and key in aliases:
                 problem, remedy = f"is no key of {part}; write {aliases[key]}", Remedy("rename", aliases[key])
             elif key in reasons:

@@ -84,7 +84,7 @@ def field_at_centers(
     """
     field = cast(Callable[..., jax.Array], viscosity)
     more = carried if number_of_arguments(field) == max(ARGUMENTS) else ()
-    found = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
-    if found.shape not in ((), cells):
-        raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")
-    return jnp.broadcast_to(found, cells)
+    values = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
+    if values.shape not in ((), cells):
+        raise UserError(f"viscosity returns an array of shape {values.shape}; give one number for each cell, {cells}")
+    return jnp.broadcast_to(values, cells)

@@ -103,14 +103,16 @@ class _Evaluation:
         """Return an entry of an array along its first axes, for every frame."""
         entries, axes = entries_of(node), [axis for axis in whole.axes if axis != FRAME]
         problem, array, remaining = "", whole.array, list(whole.axes)
+        for axis, number in zip(axes, entries, strict=False):
+            length = jnp.shape(array)[whole.axes.index(axis)]
+            if number >= length:
+                problem = f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}"
         if len(entries) > len(axes):
             problem = f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many"
+        if problem:
+            self.refuse(node, problem)
         for axis, number in zip(axes, entries, strict=False):
             position = remaining.index(axis)
-            if number >= (length := jnp.shape(array)[position]):
-                problem = f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}"
-            if problem:
-                self.refuse(node, problem)
             array = jnp.asarray(array)[(slice(None),) * position + (number,)]
             remaining.pop(position)
         return Named(array, tuple(remaining))

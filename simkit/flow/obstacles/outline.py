@@ -165,16 +165,16 @@ def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | fl
         return jax.lax.stop_gradient(jax.jvp(along, (radius,), (jnp.ones_like(radius),)))
 
     value, slope = slope_at(radius)
-    converted, given = jax.closure_convert(along, radius)
+    converted, shape_parameters = jax.closure_convert(along, radius)
 
-    def remaining(change: jax.Array, given: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
-        radius, shape = given
-        return converted(radius + change, *shape)
+    def remaining(change: jax.Array, known: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
+        radius, shape_parameters = known
+        return converted(radius + change, *shape_parameters)
 
     radius = radius - value / slope
     # Where the slope jumps on the surface, as at a corner, derivatives are those of one side: by the slope at the root.
     slope = slope_at(radius)[1]
-    radius = radius + root_change(remaining, slope, (radius, given))
+    radius = radius + root_change(remaining, slope, (radius, shape_parameters))
     return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
 
 
