@@ -19,6 +19,8 @@ from pydantic import ValidationError
 from simkit import __version__
 from simkit.cli.main import FAILED, TERMINATED, WRONG_INPUT
 from simkit.cli.progress import AS_JSON
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import number
 from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
 
@@ -58,8 +60,7 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse limits that allow nothing."""
         for name, value in vars(self).items():
-            if not (math.isfinite(value) and value > 0):
-                raise UserError(f"--{name} = {value} allows no work; give a number above 0")
+            number("limit", bounds=POSITIVE).check(value, f"--{name}")
 
     def check(self, what: str, value: int, limit: int) -> None:
         """Refuse more work than is allowed.

@@ -9,6 +9,19 @@ from simkit.errors import UserError, argument
 ENDS = 2**20
 
 
+def check_page(path: Path) -> None:
+    """Refuse a file that its name says to be no page.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UserError: with the name that it would have.
+    """
+    if path.suffix not in (".html", ".htm"):
+        raise UserError(f"{path} cannot hold a page; name it {path.stem}.html")
+
+
 def check_replaceable(
     path: Path,
     overwrite: bool,

@@ -16,7 +16,7 @@ from simkit.cli.arguments import add_scenario, changed_by, exclude, scenario_of
 from simkit.cli.main import FINE, WRONG_INPUT
 from simkit.cli.output import as_line, print_json, print_table, shortened, show, styled, width, wrapped
 from simkit.core.parameter import shown_bounds
-from simkit.core.settings import Setting, listing
+from simkit.core.settings import Setting, listing, word
 from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.export.replacing import check_replaceable
 from simkit.scenario.catalog import (
@@ -60,9 +60,8 @@ class List:
             return _list_simulations(scenarios, arguments.json)
         if arguments.tag:
             tags = sorted({tag for scenario in scenarios for tag in scenario.tags})
+            word("of a scenario", tuple(tags)).check(arguments.tag, "--tag")
             scenarios = [scenario for scenario in scenarios if arguments.tag in scenario.tags]
-            if not scenarios:
-                raise UserError(f"no scenario has the tag '{arguments.tag}'; tags: {', '.join(tags)}")
         if arguments.json:
             fields = ("name", "domain", "title", "summary", "tags")
             listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]

@@ -35,7 +35,7 @@ from simkit.export.programs.exporting import Request, references
 from simkit.export.programs.functions import PARTS, Port, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
 from simkit.export.programs.verification import TOLERANCES, Difference, differences
-from simkit.export.replacing import check_replaceable
+from simkit.export.replacing import check_page, check_replaceable
 from simkit.render.color import check_scenario
 from simkit.render.style import shown_unit
 from simkit.render.views import Clip
@@ -301,8 +301,7 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
         UserError: if the file exists, an option is wrong, the run fails, pages do not draw its view, a program has no
             ONNX form, or onnxruntime-web is not available. Nothing is written then.
     """
-    if file.suffix not in (".html", ".htm"):
-        raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
+    check_page(file)
     check_requested(options.objective, options.wrt)
     check_replaceable(
         file, options.overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content
