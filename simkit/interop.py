@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.settings import word
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, nearest, one_line
 
 __all__ = ["Transfer", "from_jax", "to_jax"]
 
@@ -89,7 +88,8 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
         >>> type(moved.arrays["x"]).__name__, moved.copies
         ('ndarray', {})
     """
-    word("of arrays", tuple(LIBRARIES)).check(library, "library")
+    if library not in LIBRARIES:
+        raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
     try:
         target = importlib.import_module(library)
     except ImportError as error:
