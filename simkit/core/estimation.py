@@ -48,7 +48,8 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
         leaves = paths.leaves(params)
-        paths.selected(list(controls), leaves)
+        if unknown := next((name for name in controls if name not in leaves), None):
+            raise UserError(f"control '{unknown}' is not a parameter", paths.hint(unknown, leaves))
         lengths = {name: (*jnp.shape(values), 0)[0] for name, values in controls.items()}
         problem = ""
         if len(set(lengths.values())) != 1:
