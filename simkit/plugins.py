@@ -91,13 +91,14 @@ class Registry:
             raise UserError(
                 f"{self.kind} '{name}' of {owners[0]} cannot be loaded from {target}: {reason}; {remedy}"
             ) from error
-        if not self.needed and not callable(part):
-            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} is not a function; register a function")
+        problem = "" if self.needed or callable(part) else "is not a function; register a function"
         missing = [each for each in self.needed if not hasattr(part, each)]
         if missing:
             marked = missing == ["declaration"]
             remedy = "mark it with @part of simkit.core.parts" if marked else "define it there"
-            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; {remedy}")
+            problem = f"has no '{missing[0]}'; {remedy}"
+        if problem:
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} {problem}")
         return part
 
     @contextlib.contextmanager

@@ -21,6 +21,7 @@ from typing import Any
 from simkit import __version__
 from simkit.cli.output import WRITTEN, as_line, option, print_json, styled
 from simkit.cli.progress import DEVICES, SPENT, Progress, spent_in_words
+from simkit.core.devices import refuse_no_platform
 from simkit.errors import UserError, check_characters, spelled
 from simkit.plugins import Registry
 
@@ -286,8 +287,6 @@ def _no_platform() -> UserError | None:
     """Return what is wrong where JAX, if it was imported, finds no device: then anything fails, in any way."""
     if "jax" not in sys.modules:
         return None
-    from simkit.core.devices import refuse_no_platform
-
     try:
         refuse_no_platform()
     except UserError as error:

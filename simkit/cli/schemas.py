@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from simkit.cli.output import VERSION
-from simkit.errors import CODES, UserError, nearest
+from simkit.core.settings import word
+from simkit.errors import CODES
 
 type Schema = dict[str, Any]
 
@@ -390,8 +391,8 @@ def schema_of(verb: str | None = None) -> Schema:
     Raises:
         UserError: if no verb of that name prints JSON of simkit.
     """
-    if verb is not None and verb not in OF_VERBS:
-        raise UserError(f"no verb '{verb}' prints JSON with a schema", nearest(verb, list(OF_VERBS)))
+    if verb is not None:
+        word("that prints JSON with a schema", tuple(OF_VERBS)).check(verb, "verb")
     kinds = dict.fromkeys(RESULTS) if verb is None else dict.fromkeys((*OF_VERBS[verb], "error"))
     made = {kind: _with_name(kind, RESULTS[kind]()) for kind in kinds}
     title = "what simkit prints with --json" if verb is None else f"what simkit {verb} --json prints"

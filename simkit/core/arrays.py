@@ -59,12 +59,14 @@ def _checked(array: Any, where: str) -> np.ndarray:
         array = np.asarray(array)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
+    problem = ""
     if array.dtype.kind not in "fiu":
-        raise UserError(f"{where} has the type {array.dtype}; give an array of real numbers")
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
+        problem = f" has the type {array.dtype}; give an array of real numbers"
+    elif len(wrong := np.argwhere(~np.isfinite(array))):
         place = [int(index) for index in wrong[0]]
-        raise UserError(f"{where}: the number at index {place} of {list(array.shape)} is not finite; replace it")
+        problem = f": the number at index {place} of {list(array.shape)} is not finite; replace it"
+    if problem:
+        raise UserError(f"{where}{problem}")
     return array
 
 

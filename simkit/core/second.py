@@ -174,9 +174,12 @@ def hessian_differences(
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:
+    problem = ""
     if set(vector) != set(chosen):
-        raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
-    for name, array in chosen.items():
+        problem = f" is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}"
+    for name, array in () if problem else chosen.items():
         if (shape := np.shape(vector[name])) != jnp.shape(array):
-            raise UserError(f"the vector's '{name}' has shape {shape}; expected {jnp.shape(array)}")
+            problem = f"'s '{name}' has shape {shape}; expected {jnp.shape(array)}"
+    if problem:
+        raise UserError(f"the vector{problem}")
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

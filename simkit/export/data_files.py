@@ -21,7 +21,7 @@ from simkit.molecular.structures.extended_xyz import write_extended_xyz
 from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
 from simkit.storage import datasets
 from simkit.storage.datasets import to_netcdf_types
-from simkit.storage.files import hidden, make_folder, write_bytes
+from simkit.storage.files import hidden, make_folder, write_bytes, writing
 from simkit.storage.run_directory import folder_of
 
 if TYPE_CHECKING:
@@ -56,18 +56,15 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     """
     word("format", tuple(ENDINGS)).check(to, "to")
     path = folder_of(path)
+    problem, another = "", f"choose another with {argument('output')}"
     if not hasattr(result, "data_vars"):
-        raise UserError(
-            f"{type(result).__name__} is no result; give what simkit.run, sweep, optimize or open_run returned"
-        )
-    if path.name == RESULT and (path.parent / "manifest.json").exists():
-        raise UserError(
-            f"{path} is the result of a sweep, which no export replaces; choose another file with {argument('output')}"
-        )
-    if other := next((name for name, ending in ENDINGS.items() if name != to and path.suffix == ending), None):
-        raise UserError(
-            f"{path} has the ending of {other}, and {to} is asked for; choose another with {argument('output')}"
-        )
+        problem = f"{type(result).__name__} is no result; give what simkit.run, sweep, optimize or open_run returned"
+    elif path.name == RESULT and (path.parent / "manifest.json").exists():
+        problem = f"{path} is the result of a sweep, which no export replaces; {another}"
+    elif other := next((name for name, ending in ENDINGS.items() if name != to and path.suffix == ending), None):
+        problem = f"{path} has the ending of {other}, and {to} is asked for; {another}"
+    if problem:
+        raise UserError(problem)
     check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
     if (package := NEEDS.get(to)) is not None:
         try:
@@ -148,14 +145,11 @@ def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file or folder under a temporary name and rename it, so that a crash leaves nothing unfinished."""
     temporary = hidden(path, f"{os.getpid()}.tmp")
     try:
-        _remove(temporary)
-        write(temporary)
-        _remove(path)
-        temporary.rename(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; choose another with {argument('output')}"
-        ) from None
+        with writing(path, f"choose another with {argument('output')}"):
+            _remove(temporary)
+            write(temporary)
+            _remove(path)
+            temporary.rename(path)
     finally:
         _remove(temporary)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.parameter import count, shown_bounds
 from simkit.errors import UserError
 from simkit.export.markup import literal, table
@@ -184,8 +185,6 @@ def simulation(value: "Simulation") -> str:
     Args:
         value: the simulation.
     """
-    from simkit.core import paths
-
     leaves, rows = paths.leaves(value.params), []
     for name, number in list(leaves.items())[: MOST_ROWS + 1]:
         declared = value.parameters.get(name)

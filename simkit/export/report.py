@@ -15,6 +15,7 @@ from simkit.core.parameter import MOST_SHOWN, count
 from simkit.errors import UserError
 from simkit.export.markup import code, framed, literal, page, shared, table
 from simkit.export.pictures import draw, draw_sweep, play
+from simkit.export.replacing import check_page
 from simkit.jobs.stored_jobs import open_frames, open_run
 from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
 from simkit.scenario.catalog import parse_scenario
@@ -54,8 +55,8 @@ def report(directory: Path | str, output: Path | str | None = None, *, player: b
         >>> simkit.report("runs/throw").name
         'report.html'
     """
-    if output is not None and Path(output).suffix not in (".html", ".htm"):
-        raise UserError(f"{output} cannot hold a page; name it {Path(output).stem}.html")
+    if output is not None:
+        check_page(Path(output))
     opened = RunDirectory.open(directory)
     job = kind_of(opened.kind)
     result = open_run(opened.path)

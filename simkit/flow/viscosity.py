@@ -7,8 +7,9 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
+from simkit.core.settings import word
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.flow.grid import Velocity
 
 type Uniform = float | str | Callable[[Params], jax.Array]
@@ -31,11 +32,10 @@ def is_field(viscosity: Viscosity) -> bool:
     """
     if isinstance(viscosity, int | float | str) and not isinstance(viscosity, bool):
         return False
-    if not callable(viscosity):
-        raise UserError(f"viscosity = {viscosity!r} is no viscosity; {REMEDY}")
-    count = number_of_arguments(viscosity)
+    count = number_of_arguments(viscosity) if callable(viscosity) else None
     if count not in (1, *ARGUMENTS):
-        raise UserError(f"viscosity is a function of {count} arguments; {REMEDY}")
+        what = f"= {viscosity!r} is no viscosity" if count is None else f"is a function of {count} arguments"
+        raise UserError(f"viscosity {what}; {REMEDY}")
     return count in ARGUMENTS
 
 
@@ -57,9 +57,7 @@ def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> An
         UserError: if it is a field, or its name is not that of a parameter.
     """
     if isinstance(viscosity, str):
-        if viscosity not in params:
-            raise UserError(f"viscosity = '{viscosity}' is no parameter", nearest(viscosity, list(params)))
-        return params[viscosity]
+        return params[word("of a parameter", tuple(params)).check(viscosity, "viscosity")]
     if is_field(viscosity):
         raise UserError(f"{what} needs a uniform viscosity, not a field; give a number, a name or params -> number")
     return cast(Callable[[Params], jax.Array], viscosity)(params) if callable(viscosity) else viscosity
@@ -86,7 +84,7 @@ def field_at_centers(
     """
     field = cast(Callable[..., jax.Array], viscosity)
     more = carried if number_of_arguments(field) == max(ARGUMENTS) else ()
-    found = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
-    if found.shape not in ((), cells):
-        raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")
-    return jnp.broadcast_to(found, cells)
+    values = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
+    if values.shape not in ((), cells):
+        raise UserError(f"viscosity returns an array of shape {values.shape}; give one number for each cell, {cells}")
+    return jnp.broadcast_to(values, cells)

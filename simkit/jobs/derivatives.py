@@ -249,16 +249,16 @@ def objective_name(scenario: Scenario, name: object) -> str:
         return names[0] if name is None else name
     as_final = f"; of a quantity write final({name})"
     if name is None and names:
-        problem = f"the objective is missing; give objective= one of {', '.join(names)}"
+        problem = [f"the objective is missing; give objective= one of {', '.join(names)}"]
     elif name is not None and names:
         hint = nearest(name, names)
-        raise UserError(f"'{name}' is not an objective of {scenario.name}", hint, "" if hint.meant else as_final)
+        problem = [f"'{name}' is not an objective of {scenario.name}", hint, "" if hint.meant else as_final]
     else:
         table = f"; add an [objectives.NAME] table to {scenario.file}"
         function = "; give it one with simulation.with_quantities(NAME=function of (state, params))"
         remedy = (function if is_python else table) if name is None else as_final
-        problem = f"{scenario.name} has no objectives{remedy}"
-    raise UserError(problem)
+        problem = [f"{scenario.name} has no objectives{remedy}"]
+    raise UserError(*problem)
 
 
 def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:

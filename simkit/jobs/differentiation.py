@@ -234,15 +234,11 @@ def value_and_grad(
         3.5232 m, 0.8660 s, by hand 0.8660 s
     """
     enter("value_and_grad", scenario, values, overwrite=overwrite, check=check)
-    if output is not None and seeds is not None:
+    of_one_run = f"{argument('check', 'True')} compares" if check else ""
+    of_one_run = of_one_run if output is None else f"{argument('output')} stores"
+    if of_one_run and seeds is not None:
         raise UserError(
-            f"{argument('output')} stores the derivative of one run, not of a mean; leave it out, or leave "
-            f"{argument('seeds')} out"
-        )
-    if check and seeds is not None:
-        raise UserError(
-            f"{argument('check', 'True')} compares the derivative of one run, not of a mean; leave it out, or leave "
-            f"{argument('seeds')} out"
+            f"{of_one_run} the derivative of one run, not of a mean; leave it out, or leave {argument('seeds')} out"
         )
     checked = None
     with computing_on(device):

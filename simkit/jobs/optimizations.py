@@ -16,7 +16,7 @@ from simkit.core.optimizers.methods import LEARNING_RATE, check_options, chosen,
 from simkit.core.parameter import shown_bound
 from simkit.core.parts import table_of
 from simkit.core.pytrees import size_in_bytes
-from simkit.core.settings import Settings, unwrapped
+from simkit.core.settings import Settings, unwrapped, word
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status
 from simkit.engine.driver import Plan, Segment
@@ -300,8 +300,8 @@ class Starts(Sweep):
     def checked(self) -> "Starts":
         """Return the job with its parameters as paths."""
         wrt = self.optimization.checked().wrt
-        if other := next((name for name in self.over if name not in wrt), None):
-            raise UserError(f"starts: '{other}' is not one of the parameters to optimize ({', '.join(wrt)})")
+        for name in self.over:
+            word("of a parameter to optimize", tuple(wrt)).check(name, "starts")
         checked = super().checked()
         assert isinstance(checked, Starts)  # a copy of this job
         return dataclasses.replace(checked, wrt=wrt)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.core.settings import word
+from simkit.errors import UserError
 from simkit.render.selection import choose_pace
 from simkit.render.video import write_gif, write_mp4, write_png, write_webp
 from simkit.render.views import DEFAULT_PIXELS, Pictures, Size, image_of, new_painter
@@ -39,12 +40,13 @@ def check_size(size: Size) -> Size:
         UserError: otherwise.
     """
     if isinstance(size, int):
-        if not _SMALLEST**2 <= size <= _LARGEST**2:
-            raise UserError(f"size = {size} pixels is out of range; choose {_SMALLEST**2} to {_LARGEST**2}")
-        return size
-    width, height = size
-    if not (_SMALLEST <= width <= _LARGEST and _SMALLEST <= height <= _LARGEST):
-        raise UserError(f"size {width}x{height} is out of range; choose {_SMALLEST} to {_LARGEST} pixels for each side")
+        is_served = _SMALLEST**2 <= size <= _LARGEST**2
+        what, allowed = f"= {size} pixels", f"{_SMALLEST**2} to {_LARGEST**2}"
+    else:
+        is_served = all(_SMALLEST <= side <= _LARGEST for side in size)
+        what, allowed = f"{size[0]}x{size[1]}", f"{_SMALLEST} to {_LARGEST} pixels for each side"
+    if not is_served:
+        raise UserError(f"size {what} is out of range; choose {allowed}")
     return size
 
 
@@ -85,8 +87,7 @@ def render(
     Raises:
         UserError: if the format, size or frame is not possible, or the frames lack what the view needs.
     """
-    if format not in FORMATS:
-        raise UserError(f"unknown format '{format}'", nearest(format, FORMATS))
+    word("of a file", tuple(FORMATS)).check(format, "format")
     painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size), units)
     count = len(painter)
     if format == "png":

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap, Normalize, to_rgba
 
+from simkit.core.settings import interval
 from simkit.errors import UserError, nearest
 from simkit.render.style import MISSING
 from simkit.scenario.scenario import Scenario
@@ -151,9 +152,7 @@ def color_scale(
     values = np.asarray(values)
     values = values[np.isfinite(values)]
     if limits is not None:
-        low, high = map(float, limits)
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise UserError(f"render limits are [{low:g}, {high:g}]; give two finite numbers, the smaller first")
+        low, high = interval("of colors").check([float(end) for end in limits], "limits")
     elif values.size:
         low, high = float(values.min()), float(values.max())
         # A speed that nearly vanishes at a wall gets a scale from zero.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from matplotlib.colors import to_rgba
 
+from simkit.core.settings import line, several
 from simkit.errors import UserError
 from simkit.render.color import color_scale
 from simkit.render.page import Sheet, Size, Window, read_sides
@@ -192,8 +193,7 @@ class FieldPainter:
 
 def _axis_labels(coordinates: Mapping[str, np.ndarray], units: Mapping[str, str]) -> tuple[str, str]:
     labels = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("$x$", "$y$")))]
-    if len(labels) != 2:
-        raise UserError(f"coordinate 'axis_labels' has {len(labels)} entries; give one for x and one for y")
+    several(line("label", ""), "of x and y", (2,)).check(labels, "coordinate 'axis_labels'")
     x, y = units.get("x", ""), units.get("y", "")
     return with_unit(labels[0], x), " | ".join(with_unit(label, y) for label in labels[1].split(" | "))
 
@@ -212,9 +212,8 @@ def _motion(frames: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return the tangential velocity (4,) of each side, averaged over frames."""
     if "side_velocity" not in frames:
         return None
-    velocity = observed(frames, "side_velocity", axes=2).astype(float)
-    if velocity.shape[1] != 4:
-        raise UserError(f"'side_velocity' has shape {velocity.shape}; one number per side would be {len(velocity), 4}")
+    count = len(frames["side_velocity"])
+    velocity = observed(frames, "side_velocity", axes=2, shape=(count, 4)).astype(float)
     return np.nan_to_num(velocity).mean(axis=0)
 
 

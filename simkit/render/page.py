@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import IdentityTransform
 
-from simkit.core.settings import word
+from simkit.core.settings import line, several, word
 from simkit.errors import UserError
 from simkit.render.color import ColorScale
 from simkit.render.style import (
@@ -264,8 +264,7 @@ def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
     if "sides" not in coordinates:
         return Sides(below="wall", above="wall") if "walls" in coordinates else Sides()
     words = [str(kind) for kind in np.ravel(coordinates["sides"])]
-    if len(words) != 4:
-        raise UserError(f"coordinate 'sides' has {len(words)} entries; give the left, right, lower and upper side")
+    several(line("kind"), "left, right, lower and upper", (4,)).check(words, "coordinate 'sides'")
     sides = Sides(*words)
     for kind in (kind for index in range(4) for kind in sides.kinds(index)):
         word("of a side", tuple(KINDS)).check(kind, "coordinate 'sides'")

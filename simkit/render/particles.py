@@ -72,14 +72,11 @@ class _Particles:
 
     def __init__(self, clip: Clip) -> None:
         self._position = observed(clip.frames, "position", axes=3).astype(float)
-        self._diameter = observed(clip.frames, "diameter", axes=2).astype(float)
-        self._values = observed(clip.frames, clip.settings.quantity, axes=2)
         *shape, dimension = self._position.shape
+        self._diameter = observed(clip.frames, "diameter", axes=2, shape=shape).astype(float)
+        self._values = observed(clip.frames, clip.settings.quantity, axes=2, shape=shape)
         if dimension not in (2, 3):
             raise UserError(f"particles have {dimension} coordinates; this view draws 2 or 3")
-        for name, array in (("diameter", self._diameter), (clip.settings.quantity, self._values)):
-            if array.shape != (*shape,):
-                raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(*shape,)}")
         self._cell = drawn_cell(clip.frames, clip.coordinates.get("periodic"))
         self._corners = None if self._cell is None else self._cell.corners
         self._scale = particle_colors(clip)

@@ -89,12 +89,12 @@ def new_painter(
     declared = view_of(settings.view)
     drawn = declared.drawn(frames, diagnostics)
     # A painter of diagnostics has its own message where there are none.
-    if not (drawn or declared.source == "diagnosed") or not all(len(array) for array in drawn.values()):
-        raise UserError("there are no frames to draw; run at least one frame interval")
+    has_frames = (drawn or declared.source == "diagnosed") and all(len(array) for array in drawn.values())
     clocks = {name: diagnostics[name] for name in CLOCKS if name in diagnostics}
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
-    if len(set(lengths.values())) > 1:
-        raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
+    if not has_frames or len(set(lengths.values())) > 1:
+        problem = f"the stored arrays differ in their number of frames: {lengths}"
+        raise UserError(problem if has_frames else "there are no frames to draw; run at least one frame interval")
     return VIEWS.resolve(settings.view)(
         Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size
     )

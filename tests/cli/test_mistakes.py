@@ -172,7 +172,7 @@ MISTAKES = {
         ["is not a value; write a number"],
     ),
     "a folder": (["export", ".."], ["it is a folder, and that of a run is for `simkit resume`, `render` and "]),
-    "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
+    "list tag": (["list", "--tag", "nonsense"], ["nonsense", "--tag"]),
 }
 
 

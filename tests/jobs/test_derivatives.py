@@ -96,7 +96,7 @@ OF_VALLEYS = {"objective": "depth", "steps": 1, "iterations": 40}
 
 def test_a_wrong_start_is_refused():
     for starts, words in (
-        ({"z": [1.0]}, "'z' is not one of the parameters to optimize"),
+        ({"z": [1.0]}, "starts = 'z' is unknown; choose one of"),
         ({"x": [9.0]}, "above its upper bound 1.5"),
         (0, "starts = 0"),
     ):

@@ -13,7 +13,7 @@ from tests.tables import every
 def test_invalid_requests_are_refused_in_one_line(field_run, settings, tmp_path):
     frames, diagnostics, coordinates = field_run(2)
     chosen, file = settings("field", "speed"), tmp_path / "a.gif"
-    with pytest.raises(UserError, match="unknown format 'gfi'; did you mean 'gif'"):
+    with pytest.raises(UserError, match="format = 'gfi' is unknown; did you mean 'gif'"):
         render(frames, diagnostics, coordinates, "Title", chosen, file, "gfi")
     with pytest.raises(UserError, match="no frames to draw"):
         render({}, diagnostics, coordinates, "Title", chosen, file)

@@ -190,12 +190,12 @@ def test_invalid_bodies_are_refused_in_one_line(heap, settings, perspective):
         new_painter(frames, times, {}, "t", side)
     for name, array, expected in (
         ("half_lengths", np.zeros((4, 3)), "has 1 axes per frame; this view draws 2"),
-        ("half_lengths", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); the bodies view needs \(4, 3, 3\)"),
-        ("orientation", np.zeros((4, 3, 3)), r"has shape \(4, 3, 3\); the bodies view needs \(4, 3, 4\)"),
+        ("half_lengths", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); this view needs \(4, 3, 3\)"),
+        ("orientation", np.zeros((4, 3, 3)), r"has shape \(4, 3, 3\); this view needs \(4, 3, 4\)"),
         ("links", np.zeros((4, 5, 2)), "has 2 axes per frame; this view draws 3"),
         ("links", np.zeros(4), "has 0 axes per frame; this view draws 3"),
-        ("planes", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); the bodies view needs \(4, 2, 4\)"),
-        ("target", np.zeros((4, 2)), r"has shape \(4, 2\); the bodies view needs \(4, 3\)"),
+        ("planes", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); this view needs \(4, 2, 4\)"),
+        ("target", np.zeros((4, 2)), r"has shape \(4, 2\); this view needs \(4, 3\)"),
     ):
         with pytest.raises(UserError, match=f"'{name}' {expected}"):
             new_painter(frames | {name: array}, times, {}, "t", perspective())

@@ -203,7 +203,7 @@ def test_thinning_keeps_the_ends_and_even_steps():
     assert (len(thin), thin[0], thin[-1]) == (150, 0, 1000)
     assert set(np.diff(thin)) <= {6, 7}
     assert choose_frames(5, 1).tolist() == [4]
-    with pytest.raises(UserError, match="maximum_frames is 0"):
+    with pytest.raises(UserError, match="maximum_frames = 0 is not an integer of at least 1"):
         choose_frames(5, 0)
 
 
@@ -286,7 +286,7 @@ def test_there_are_never_more_frames_than_allowed(maximum):
     frames, diagnostics = relaxation()
     pace = choose_pace(frames, diagnostics, "contacts", 20.0, maximum)
     assert 1 <= len(pace.indices) <= maximum and pace.indices[-1] == 199
-    with pytest.raises(UserError, match="maximum_frames is 0"):
+    with pytest.raises(UserError, match="maximum_frames = 0 is not an integer of at least 1"):
         choose_pace(frames, diagnostics, "contacts", 20.0, 0)
 
 

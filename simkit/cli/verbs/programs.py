@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 from simkit.cli.arguments import add_scenario, scenario_of
+from simkit.cli.citation import bibtex
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
+from simkit.cli.schemas import schema_of
 
 
 class Cite:
@@ -25,7 +27,6 @@ class Cite:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Print the entries; references that are no papers follow as comments."""
-        from simkit.cli.citation import bibtex
         from simkit.storage.run_directory import RunDirectory
 
         folder = Path(arguments.scenario)
@@ -54,8 +55,6 @@ class Schema:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Print the schema."""
-        from simkit.cli.schemas import schema_of
-
         print(json.dumps(schema_of(arguments.verb), indent=2))
         return FINE
 

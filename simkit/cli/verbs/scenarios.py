@@ -16,8 +16,9 @@ from simkit.cli.arguments import add_scenario, changed_by, exclude, scenario_of
 from simkit.cli.main import FINE, WRONG_INPUT
 from simkit.cli.output import as_line, print_json, print_table, shortened, show, styled, width, wrapped
 from simkit.core.parameter import shown_bounds
-from simkit.core.settings import Setting, listing
+from simkit.core.settings import Setting, listing, word
 from simkit.errors import Mistakes, UserError, nearest, one_line
+from simkit.export.replacing import check_replaceable
 from simkit.scenario.catalog import (
     FILE,
     find_scenario,
@@ -59,9 +60,8 @@ class List:
             return _list_simulations(scenarios, arguments.json)
         if arguments.tag:
             tags = sorted({tag for scenario in scenarios for tag in scenario.tags})
+            word("of a scenario", tuple(tags)).check(arguments.tag, "--tag")
             scenarios = [scenario for scenario in scenarios if arguments.tag in scenario.tags]
-            if not scenarios:
-                raise UserError(f"no scenario has the tag '{arguments.tag}'; tags: {', '.join(tags)}")
         if arguments.json:
             fields = ("name", "domain", "title", "summary", "tags")
             listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]
@@ -152,14 +152,13 @@ class Show:
             return _show_part(scenario, arguments.part, arguments.json)
         contents = None
         if is_simulation or arguments.quantities or arguments.schema:
-            from simkit.scenario.contents import contents_of
+            from simkit.scenario.contents import contents_of, schema_of
 
             contents = contents_of(scenario)
-        if arguments.schema and contents:
-            from simkit.scenario.contents import schema_of
-
-            print_json(schema_of(scenario, contents))
-        elif arguments.json:
+            if arguments.schema:
+                print_json(schema_of(scenario, contents))
+                return FINE
+        if arguments.json:
             print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)), "scenario")
         else:
             _print_head(scenario, is_simulation)
@@ -357,7 +356,6 @@ class New:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Write the file."""
-        from simkit.export.replacing import check_replaceable
         from simkit.scenario.contents import bare_scenario, contents_of, skeleton
         from simkit.storage.files import write_bytes
 

@@ -10,6 +10,7 @@ from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 from simkit.core.compilation import cache_directory, use_compilation_cache
+from simkit.core.devices import plugins, refuse_no_platform
 from simkit.errors import Mistakes, UserError, one_line
 from simkit.scenario.catalog import find_scenario, list_scenarios, shipped_folder
 
@@ -154,7 +155,6 @@ class Doctor:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Check the installation and the machine; exit code 3 if a required package is missing or broken."""
-        from simkit.core.devices import plugins, refuse_no_platform
         from simkit.engine.memory import available_bytes, format_bytes
         from simkit.storage.manifest import devices, imports, versions
 

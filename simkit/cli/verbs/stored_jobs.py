@@ -44,7 +44,8 @@ from simkit.cli.progress import Progress, clock
 from simkit.cli.verbs import new_jobs
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.devices import computing_as
-from simkit.errors import UserError, nearest
+from simkit.core.settings import word
+from simkit.errors import UserError
 from simkit.jobs.child_processes import ending, last_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
@@ -409,8 +410,7 @@ def _changed(arguments: argparse.Namespace, outcome: "Outcome") -> dict[str, Any
     changed: dict[str, Any] = {}
     if (name := arguments.quantity) is not None:
         observed, diagnosed = split(outcome.arrays)
-        if name not in observed and name not in diagnosed:
-            raise UserError(f"--quantity = '{name}' is not stored in this run", nearest(name, [*observed, *diagnosed]))
+        word("stored in the run", (*observed, *diagnosed)).check(name, "--quantity")
         changed = {"quantity": name} | ({} if name in observed else {"view": "chart"})
     if arguments.limits is not None:
         changed["limits"] = [*checks.interval(arguments.limits, "--limits")]

@@ -364,12 +364,12 @@ def tables_in_time(formulas: Collection[Formula]) -> tuple[TableInTime, ...]:
     Args:
         formulas: all formulas of a system.
     """
-    found = []
+    ending: list[TableInTime] = []
     for formula in formulas:
         tables = _tables_of(formula) if formula.takes("time") else {}
         held = {name: dataclasses.replace(table, outside="hold") for name, table in tables.items()}
-        found += [TableInTime(formula, table, held, name) for name, table in tables.items() if table.outside == "none"]
-    return tuple(found)
+        ending += [TableInTime(formula, table, held, name) for name, table in tables.items() if table.outside == "none"]
+    return tuple(ending)
 
 
 def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) -> None:

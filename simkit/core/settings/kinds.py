@@ -84,12 +84,10 @@ def flag(doc: str, default: bool = False) -> Setting:
         True
     """
 
-    def check(value: Any, where: str) -> bool:
-        if not isinstance(value, bool):
-            raise UserError(f"{where} = {shown(value)} is neither true nor false; write one of them")
-        return value
+    def problem(value: Any) -> str:
+        return "" if isinstance(value, bool) else "is neither true nor false; write one of them"
 
-    return _setting("true or false", doc, check, default, {"type": "boolean"})
+    return _setting("true or false", doc, _stated(problem), default, {"type": "boolean"})
 
 
 def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Setting:
@@ -115,17 +113,33 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
     return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
 
 
-def _check_text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
-    return value
+def _stated(
+    problem: Callable[[Any], str], converted: Callable[[Any], Any] = lambda value: value
+) -> Callable[[Any, str], Any]:
+    """Return the check that refuses a value by what a kind of setting states to be wrong about it.
+
+    Args:
+        problem: ``value -> problem and remedy``, empty for a value that is right.
+        converted: ``value -> value`` that is kept.
+    """
+
+    def check(value: Any, where: str) -> Any:
+        if wrong := problem(value):
+            raise UserError(f"{where} = {shown(value)} {wrong}")
+        return converted(value)
+
+    return check
+
+
+def _not_text(value: Any) -> str:
+    return "" if isinstance(value, str) else "is no text; write it in quotes"
 
 
 def text(doc: str, default: Any = _REQUIRED) -> Setting:
     """Return a setting that is text, such as the content of a file."""
     # A scenario file may also name a file, whose content is taken.
     content = {"properties": {"file": {"type": "string"}}, "required": ["file"], "additionalProperties": False}
-    return _setting("text", doc, _check_text, default, {"type": ["string", "object"], **content})
+    return _setting("text", doc, _stated(_not_text), default, {"type": ["string", "object"], **content})
 
 
 def line(
@@ -146,20 +160,18 @@ def line(
         form: the pattern in words.
     """
 
-    def check(value: Any, where: str) -> str:
-        _check_text(value, where)
-        odd = next((character for character in value if not character.isprintable()), "")
-        problem = "is empty; write at least one word" if not value.strip() and value != default else ""
-        problem = problem or (f"contains the character {odd!r}; write it on one line without it" if odd else "")
-        if not problem and len(value) > longest:
-            problem = f"has {len(value)} characters; write at most {longest}"
-        if not problem and pattern and not re.fullmatch(pattern, value):
-            problem = f"is not {form}"
-        if problem:
-            raise UserError(f"{where} = {shown(value)} {problem}")
-        return value
+    def problem(value: Any) -> str:
+        if not isinstance(value, str):
+            return _not_text(value)
+        if not value.strip() and value != default:
+            return "is empty; write at least one word"
+        if odd := next((character for character in value if not character.isprintable()), ""):
+            return f"contains the character {odd!r}; write it on one line without it"
+        if len(value) > longest:
+            return f"has {len(value)} characters; write at most {longest}"
+        return f"is not {form}" if pattern and not re.fullmatch(pattern, value) else ""
 
-    return _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
+    return _setting("text on one line", doc, _stated(problem), default, {"type": "string", "maxLength": longest})
 
 
 def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
@@ -168,12 +180,13 @@ def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
     def check(value: Any, where: str, depth: int = 0) -> Numbers:
         if not isinstance(value, list | tuple):
             return exact(value, where)
-        if not value or depth == MAX_DEPTH:
-            raise UserError(f"{where} = {shown(value)} is empty or nested over {MAX_DEPTH} deep; write numbers")
-        entries = tuple(check(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
+        is_list = bool(value) and depth < MAX_DEPTH
+        problem = "" if is_list else f"is empty or nested over {MAX_DEPTH} deep; write numbers"
+        inner = value if is_list else ()
+        entries = tuple(check(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(inner))
         if len(set(map(shape_of, entries))) > 1:
-            raise UserError(f"{where} = {shown(value)} has rows of different lengths; write rows of one length")
-        return entries
+            problem = "has rows of different lengths; write rows of one length"
+        return _stated(lambda _: problem, lambda _: entries)(value, where)
 
     schema = {"anyOf": [{"type": "number"}, {"type": "array"}]}
     return _setting("a number, or lists of numbers", doc, check, default, schema)
@@ -181,14 +194,17 @@ def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
 
 def exact(value: Any, where: str) -> float:
     """Return a value as a float if it is a finite number; arithmetic in quotes is refused."""
+    return _stated(_not_exact, float)(value, where)
+
+
+def _not_exact(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{where} = {shown(value)} is no number; write one")
+        return "is no number; write one"
     if isinstance(value, int) and abs(value) > MOST_EXACT:
-        problem = "is an integer beyond 2^53, which float64 does not hold exactly"
-        raise UserError(f"{where} = {shown(value)} {problem}; write it with a decimal point to round it")
-    if not abs(value) <= sys.float_info.max:
-        raise UserError(f"{where} = {shown(value)} is not a finite number of float64; write one")
-    return float(value)
+        return (
+            "is an integer beyond 2^53, which float64 does not hold exactly; write it with a decimal point to round it"
+        )
+    return "" if abs(value) <= sys.float_info.max else "is not a finite number of float64; write one"
 
 
 def shape_of(value: Numbers) -> tuple[int, ...]:
@@ -200,14 +216,14 @@ def interval(doc: str, default: Any = _REQUIRED, *, is_open: bool = False) -> Se
     """Return a setting that is ``[low, high]``, low below high; if open, either may be infinite."""
 
     def check(value: Any, where: str) -> tuple[float, float]:
-        if not isinstance(value, list | tuple) or len(value) != 2:
-            raise UserError(f"{where} = {shown(value)} is not a pair; write [low, high]")
-        for index, end in enumerate(value):
+        is_pair = isinstance(value, list | tuple) and len(value) == 2
+        for index, end in enumerate(value if is_pair else ()):
             if not (is_open and isinstance(end, float) and math.isinf(end)):
                 exact(end, f"{where}[{index}]")
-        if not value[0] < value[1]:
-            raise UserError(f"{where} = {shown(value)} has its lower end not below its upper end; swap or widen")
-        return float(value[0]), float(value[1])
+        problem = "is not a pair; write [low, high]"
+        if is_pair:
+            problem = "" if value[0] < value[1] else "has its lower end not below its upper end; swap or widen"
+        return _stated(lambda _: problem, lambda _: (float(value[0]), float(value[1])))(value, where)
 
     pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
     return _setting("a pair [low, high]", doc, check, default, pair)
@@ -257,11 +273,11 @@ def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()
         takes: names that it may take besides parameters.
     """
 
+    def problem(value: Any) -> str:
+        return "" if isinstance(value, str) else 'is no condition; write a comparison in quotes, such as "y < 0.5"'
+
     def check(value: Any, where: str) -> FormulaText:
-        if not isinstance(value, str):
-            raise UserError(
-                f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
-            )
+        _stated(problem)(value, where)
         parse(value, where, is_condition=True, of_frames=False)
         return FormulaText(value, where, takes=takes)
 
@@ -279,8 +295,7 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     """
 
     def check(value: Any, where: str) -> tuple:
-        if not isinstance(value, list | tuple):
-            raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
+        _stated(_not_list)(value, where)
         if counts and len(value) not in counts:
             allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
@@ -299,6 +314,10 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
 
 
+def _not_list(value: Any) -> str:
+    return "" if isinstance(value, list | tuple) else "is no list; write several in brackets"
+
+
 def row(doc: str, *entries: Setting) -> Setting:
     """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
 
@@ -307,9 +326,12 @@ def row(doc: str, *entries: Setting) -> Setting:
         *entries: setting of each entry.
     """
 
+    def problem(value: Any) -> str:
+        is_row = isinstance(value, list | tuple) and len(value) == len(entries)
+        return "" if is_row else f"is not a list of {len(entries)} entries; write one in brackets"
+
     def check(value: Any, where: str) -> tuple:
-        if not isinstance(value, list | tuple) or len(value) != len(entries):
-            raise UserError(f"{where} = {shown(value)} is not a list of {len(entries)} entries; write one in brackets")
+        _stated(problem)(value, where)
         return tuple(of.check(value[i], f"{where}[{i}]") for i, of in enumerate(entries))
 
     def schema() -> dict[str, Any]:
@@ -365,12 +387,15 @@ def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
     """
     by_form = {"table" if kind.form == "names" else kind.form: kind for kind in kinds}
 
+    def form_of(value: Any) -> str:
+        return "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
+
+    def problem(value: Any) -> str:
+        allowed = ", or ".join(kind.kind for kind in kinds)
+        return "" if form_of(value) in by_form else f"is of another kind; write {allowed}"
+
     def check(value: Any, where: str) -> Any:
-        form = "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
-        if form not in by_form:
-            allowed = ", or ".join(kind.kind for kind in kinds)
-            raise UserError(f"{where} = {shown(value)} is of another kind; write {allowed}")
-        return by_form[form].check(value, where)
+        return by_form[form_of(_stated(problem)(value, where))].check(value, where)
 
     def inner() -> dict[str, Setting]:
         return {key: setting for kind in kinds for key, setting in kind.keys.items()}
@@ -393,10 +418,13 @@ def formula_text(value: Any, where: str) -> FormulaText:
     """
     if _is_finite(value):
         return FormulaText(repr(float(value)), where)
-    if not isinstance(value, str):
-        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
+    _stated(_not_formula)(value, where)
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
+
+
+def _not_formula(value: Any) -> str:
+    return "" if isinstance(value, str) else "is neither a finite number nor an expression; write one in quotes"
 
 
 def _is_finite(value: Any) -> bool:

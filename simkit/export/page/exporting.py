@@ -35,7 +35,7 @@ from simkit.export.programs.exporting import Request, references
 from simkit.export.programs.functions import PARTS, Port, Program, program_of
 from simkit.export.programs.runtimes import to_onnx
 from simkit.export.programs.verification import TOLERANCES, Difference, differences
-from simkit.export.replacing import check_replaceable
+from simkit.export.replacing import check_page, check_replaceable
 from simkit.render.color import check_scenario
 from simkit.render.style import shown_unit
 from simkit.render.views import Clip
@@ -222,10 +222,11 @@ def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, 
 
     simulation, record = with_room(simulation, attempt)
     status = np.asarray(record.status)
-    if status.ndim > 1:
-        raise UserError(f"{scenario.name} has several members, and a page shows one simulation; leave them out")
-    if failed(status[-1]):
-        raise UserError(f"{scenario.name} {MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds")
+    problem = "" if status.ndim == 1 else "has several members, and a page shows one simulation; leave them out"
+    if not problem and failed(status[-1]):
+        problem = f"{MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds"
+    if problem:
+        raise UserError(f"{scenario.name} {problem}")
     stored = np.asarray(record.stored)
     frames = {name: np.asarray(array)[stored] for name, array in record.observed.items()}
     diagnostics = {name: np.asarray(array)[stored] for name, array in record.diagnosed.items()}
@@ -300,8 +301,7 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
         UserError: if the file exists, an option is wrong, the run fails, pages do not draw its view, a program has no
             ONNX form, or onnxruntime-web is not available. Nothing is written then.
     """
-    if file.suffix not in (".html", ".htm"):
-        raise UserError(f"{file} cannot hold a page; name it {file.stem}.html")
+    check_page(file)
     check_requested(options.objective, options.wrt)
     check_replaceable(
         file, options.overwrite, is_earlier=lambda content: b'name="generator" content="simkit ' in content

@@ -186,16 +186,17 @@ def known_sides[T](pair: tuple[str | T, str | T], axis: int, of: str, known: Reg
         UserError: if there are not two, or one is unknown.
     """
     names, where = known.names(), f"{of} on axis {'xyz'[axis]}" if of else f" of axis {'xyz'[axis]}"
-    problem = f"sides[{axis}] = {pair!r}{of}; axis {'xyz'[axis]} has a lower and an upper side, give both"
+    problem = [f"sides[{axis}] = {pair!r}{of}; axis {'xyz'[axis]} has a lower and an upper side, give both"]
     if isinstance(pair, tuple | list) and len(pair) == 2:
         made = tuple(_named(side, known) if isinstance(side, str) and side in names else side for side in pair)
         wrong = [side for side in made if not isinstance(side, kind)]
         if not wrong:
             return made  # type: ignore[return-value]
-        if not isinstance(wrong[0], type):
-            raise UserError(f"side '{wrong[0]}'{where} is unknown", nearest(str(wrong[0]), names))
-        problem = f"side '{wrong[0].kind}'{where} holds data; in place of its name give {wrong[0].__name__}(...)"
-    raise UserError(problem)
+        if isinstance(wrong[0], type):
+            problem = [f"side '{wrong[0].kind}'{where} holds data; in place of its name give {wrong[0].__name__}(...)"]
+        else:
+            problem = [f"side '{wrong[0]}'{where} is unknown", nearest(str(wrong[0]), names)]
+    raise UserError(*problem)
 
 
 def _named(name: str, known: Registry) -> Any:

@@ -40,17 +40,17 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     places, equations = flow.places, flow.equations
     zero = jnp.zeros((), precision_of(params))
     start = flow.initial
-    said, velocity, scalars = flow.fields_at_start(params, key)
+    components, velocity, scalars = flow.fields_at_start(params, key)
     for i, formula in start.components.items():
-        refuse_non_finite(formula, said[i])
+        refuse_non_finite(formula, components[i])
     if start.stream is not None:
-        refuse_non_finite(start.stream, said[0])
+        refuse_non_finite(start.stream, components[0])
     if start.eddies is not None:
         start.eddies.check(params)
-    for name, one in flow.scalars.items():
-        refuse_non_finite(one.initial, scalars[name])
-    for name, one in flow.scalars.items():
-        refuse_out_of_bounds(one.diffusivity, flow.carried[name].diffusivity_at(scalars, params, zero))
+    for name, scalar in flow.scalars.items():
+        refuse_non_finite(scalar.initial, scalars[name])
+    for name, scalar in flow.scalars.items():
+        refuse_out_of_bounds(scalar.diffusivity, flow.carried[name].diffusivity_at(scalars, params, zero))
     check_parts(flow.sides, places, params, zero)
     pressures = [(formula, places.of_side(formula, *which)) for which, formula in flow.sides.pressures.items()]
     on_scalars = [each for scalar in flow.scalars.values() for each in scalar.on_sides]
@@ -90,9 +90,9 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     refuse_out_of_bounds(flow.viscosity, viscosity)
     if flow.implicit_viscosity is not None:
         refuse_out_of_bounds(flow.implicit_viscosity, flow.implicit_viscosity.number(params))
-    for one in flow.scalars.values():
-        if one.source is not None:
-            refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
+    for scalar in flow.scalars.values():
+        if scalar.source is not None:
+            refuse_non_finite(scalar.source, places.at_centers(scalar.source, velocity, scalars, params, zero))
     if flow.courant_number is not None:
         return
     carried = equations.scalar

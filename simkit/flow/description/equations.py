@@ -281,9 +281,9 @@ def _implicit(
     Implicit friction and diffusion serve sides with values that follow from the parameters on one of the axes that a
     field sees: of those axes the one with the thinnest cells is taken.
     """
-    domain, said = places.domain, settings["implicit"]
-    if said is not None:
-        return tuple(AXES.index(name) for name in dict.fromkeys(said))
+    domain, names = places.domain, settings["implicit"]
+    if names is not None:
+        return tuple(AXES.index(name) for name in dict.fromkeys(names))
     if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
         return ()
     served, with_values = [], []

@@ -26,6 +26,7 @@ from simkit.flow.diagnosis.measures import (
 )
 from simkit.flow.grid import coordinates_along, end, like, points_along
 from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.outline import check_outline, farthest_corner, on_rays
 from simkit.flow.obstacles.surface_pressure import surface_pressure
 from simkit.flow.operators.differences import at_centers, divergence, joined
@@ -136,51 +137,51 @@ def _area_of_walls(share: jax.Array, axis: int, component: int, flow: "ComposedF
 
 
 def surface_pressures(
-    name: str, one: ObstacleFormulas, flow: "ComposedFlow", cell: float, state: FlowState, params: Params
+    name: str, obstacle: ObstacleFormulas, flow: "ComposedFlow", cell: float, state: FlowState, params: Params
 ) -> dict[str, jax.Array]:
     """Return the pressure where rays from the position of an obstacle leave it, by the names of the points.
 
     Args:
         name: of the obstacle.
-        one: its formulas.
+        obstacle: its formulas.
         flow: the flow.
         cell: width of the cells there, see `simkit.flow.obstacles.surface_pressure.surface_pressure`.
         state: of the flow.
         params: parameters.
     """
-    if not one.pressures:
+    if not obstacle.pressures:
         return {}
     domain, bodies, time = flow.places.domain, flow.equations.obstacle, state.time[0]
     body = bodies.bodies[name]  # type: ignore[union-attr]
     now = body.now(params, time)
     shape = body.shape_at(params, now, domain)
-    angles = jnp.stack([formula.number(params, time=time) for formula in one.pressures.values()])
+    angles = jnp.stack([formula.number(params, time=time) for formula in obstacle.pressures.values()])
     points = on_rays(shape, now.position, angles, farthest_corner(now.position, domain))
     pressures = surface_pressure(name, points, cell, flow.equations, state, params)
-    return {where: pressures[k] for k, where in enumerate(one.pressures)}
+    return {where: pressures[k] for k, where in enumerate(obstacle.pressures)}
 
 
-def check_surface(name: str, one: ObstacleFormulas, flow: "ComposedFlow", params: Params) -> None:
+def check_surface(name: str, obstacle: ObstacleFormulas, flow: "ComposedFlow", params: Params) -> None:
     """Refuse an obstacle of which a ray may leave twice, where the pressure on its surface is diagnosed.
 
     Args:
         name: of the obstacle.
-        one: its formulas.
+        obstacle: its formulas.
         flow: the flow.
         params: as the run begins.
 
     Raises:
         UserError: if a ray from the position meets the outline twice, or the position is outside.
     """
-    if not one.pressures:
-        return
+    if not obstacle.pressures or isinstance(flow.equations.obstacle, ImmersedBoundary):
+        return  # an immersed boundary checks its outlines itself
     body = flow.equations.obstacle.bodies[name]  # type: ignore[union-attr]
     now = body.now(params, 0.0)
     shape = body.shape_at(params, now, flow.places.domain)
     try:
         check_outline(shape, now.position, farthest_corner(now.position, flow.places.domain))
     except UserError:
-        raise one.settings.refuse(
+        raise obstacle.settings.refuse(
             "pressure_at",
             "needs a position in the body from which every ray leaves it once; choose one, or remove it",
         ) from None
@@ -247,7 +248,11 @@ class Measurements:
         used = {axis for of in self.dimensions.values() for axis in of}
         self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
         defaults = as_arrays(dict(flow.parameters))
-        self._cells = {name: one.cell(self._domain, defaults) for name, one in flow.obstacles.items() if one.pressures}
+        self._cells = {
+            name: obstacle.cell(self._domain, defaults)
+            for name, obstacle in flow.obstacles.items()
+            if obstacle.pressures
+        }
 
     @property
     def _is_plane(self) -> bool:
@@ -393,21 +398,21 @@ class Measurements:
         """Return force and torque on each obstacle, and the positions of moving ones."""
         loads: Arrays = {}
         names = LOADS[self._grid.dimension]
-        for name, one in self._flow.obstacles.items():
+        for name, obstacle in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
             # What the fluid inside an attached body exerts on the sides is part of the load, and not known.
-            loads |= {} if one.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
-            if one.reference and not one.attached:
+            loads |= {} if obstacle.attached else {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            if obstacle.reference and not obstacle.attached:
                 # A dynamic pressure times the projected area; in the plane, times the length.
-                speed, size = (formula.number(params) for formula in one.reference.values())
+                speed, size = (formula.number(params) for formula in obstacle.reference.values())
                 scale = speed**2 / 2 * size
                 loads |= {f"{name}.{what}_coefficient": loads[f"{name}.{what}"] / scale for what in COEFFICIENTS}
-            for scalar in () if one.attached else self._flow.scalars:
+            for scalar in () if obstacle.attached else self._flow.scalars:
                 loads[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
-            if one.moves:
-                place = one.at(params, state.time[0])
+            if obstacle.moves:
+                place = obstacle.at(params, state.time[0])
                 loads |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
-            pressures = surface_pressures(name, one, self._flow, self._cells.get(name, 0.0), state, params)
+            pressures = surface_pressures(name, obstacle, self._flow, self._cells.get(name, 0.0), state, params)
             loads |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
         return loads
 
@@ -471,9 +476,9 @@ class Measurements:
             where = name.replace("_", " ")
             doc = f"net volume per time{' and length along z' if self._is_plane else ''} that enters by {where}"
             table[f"{name}.flow"] = Quantity(times(velocity, area), doc)
-        for name, one in self._flow.scalars.items():
-            unit = one.settings["unit"]
-            table[name] = Quantity(unit, one.settings["doc"] or name)
+        for name, declared in self._flow.scalars.items():
+            unit = declared.settings["unit"]
+            table[name] = Quantity(unit, declared.settings["doc"] or name)
             where = f"over the domain{' outside obstacles' if self._flow.obstacles else ''}"
             table[f"{name}.mean"] = Quantity(unit, f"mean of {name} {where}")
             squared = f"({unit})^2" if unit != "1" else "1"
@@ -491,8 +496,8 @@ class Measurements:
                 table[f"{name}.{what}"] = Quantity(unit, doc)
             for what in COEFFICIENTS if self._flow.obstacles[name].reference else ():
                 table[f"{name}.{what}_coefficient"] = Quantity("1", f"{what} coefficient of {name}")
-            for scalar, one in self._flow.scalars.items():
-                unit = one.settings["unit"]
+            for scalar, declared in self._flow.scalars.items():
+                unit = declared.settings["unit"]
                 flux = velocity if unit == "1" else f"{unit} {velocity}"
                 doc = f"amount of {scalar} that {name} gives per time{', per length' if power == 1 else ''}"
                 table[f"{name}.{scalar}_given"] = Quantity(times(flux, raised(length, power)), doc)

@@ -44,7 +44,7 @@ def flow_status(equations: Equations) -> Callable[[FlowState, Params], jax.Array
             conditions.append((Status.UNBALANCED, is_balanced(equations, params, time)))
         if equations.varies:
             conditions.append((Status.VISCOSITY_OUT_OF_RANGE, viscosity_in_range(equations, state, params)))
-        if any(one.varies for one in _scalars(equations)):
+        if any(scalar.varies for scalar in _scalars(equations)):
             conditions.append((Status.VISCOSITY_OUT_OF_RANGE, diffusivity_in_range(equations, state, params)))
         if equations.drag is not None:
             lowest = [jnp.min(coefficient) for coefficient in equations.drag(params, time)[0]]
@@ -121,7 +121,7 @@ def viscosity_in_range(equations: Equations, state: FlowState, params: Params) -
 def _scalars(equations: Equations) -> list[TransportedScalar]:
     carried = equations.scalar
     each = carried.scalars.values() if isinstance(carried, TransportedScalars) else [carried]
-    return [one for one in each if isinstance(one, TransportedScalar)]
+    return [scalar for scalar in each if isinstance(scalar, TransportedScalar)]
 
 
 def diffusivity_in_range(equations: Equations, state: FlowState, params: Params) -> jax.Array:
@@ -133,7 +133,9 @@ def diffusivity_in_range(equations: Equations, state: FlowState, params: Params)
         params: parameters.
     """
     axes = tuple(range(equations.domain.grid.dimension))
-    fields = [one.diffusivity_at(state.scalar, params, state.time[0]) for one in _scalars(equations) if one.varies]
+    fields = [
+        scalar.diffusivity_at(state.scalar, params, state.time[0]) for scalar in _scalars(equations) if scalar.varies
+    ]
     return jnp.all(jnp.stack([_in_range(field, axes, equations, state, params) for field in fields]))
 
 

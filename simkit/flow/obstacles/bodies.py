@@ -16,7 +16,7 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import control_volumes, integral
 from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.body import Body, Kinematics, turned
-from simkit.flow.obstacles.checks import CLEAR, check_apart, check_obstacle, check_scalar, distances_from
+from simkit.flow.obstacles.checks import CLEAR, at_time, check_apart, check_obstacle, check_scalar, distances_from
 from simkit.flow.obstacles.distance import distance_and_normal, indicator, positions
 from simkit.flow.obstacles.shapes import Shape
 from simkit.flow.obstacles.stage import BodiesInStep, Inertia, Moment, Obstacle, Stage
@@ -292,12 +292,8 @@ class Bodies(Obstacle):
             # Shapes refuse numbers that do not fit each other where these are not traced.
             body.shape(params)
         for time in times:
-            try:
+            with at_time(time):
                 self.check_places(params, time)
-            except UserError as error:
-                if not time:
-                    raise
-                raise error.within("", f"at time {time:g}: ") from None
 
     def check_places(self, params: Params, time: float) -> None:
         """Refuse bodies that do not fit at a time."""

@@ -107,14 +107,14 @@ def kinematics(
 
     along = (time,), (jnp.ones_like(time),)
     position, velocity = at(lambda p, t: tuple(motion.position(p, t)))
-    found = Kinematics(position, velocity=velocity, turning=turning)
+    kinematics = Kinematics(position, velocity=velocity, turning=turning)
     if motion.angle is not None:
         angle, rate = at(motion.angle)
-        found = found._replace(angle=angle, turning=rate if turning is None else rate + turning)
+        kinematics = kinematics._replace(angle=angle, turning=rate if turning is None else rate + turning)
     if motion.size is not None:
         size, rate = at(motion.size)
-        found = found._replace(size=size, growth=rate / size)
-    return found
+        kinematics = kinematics._replace(size=size, growth=rate / size)
+    return kinematics
 
 
 def carried(points: Sequence[jax.Array], pivot: Point, now: Kinematics) -> list[jax.Array]:

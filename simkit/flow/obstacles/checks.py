@@ -1,8 +1,9 @@
 """Refusing bodies that do not fit into their domain."""
 
+import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -30,6 +31,17 @@ NARROWEST = 3
 
 # ``(*places) -> distances`` of points from a body: coordinates that broadcast against each other, of several sets.
 type Distances = Callable[..., list[np.ndarray]]
+
+
+@contextlib.contextmanager
+def at_time(time: float) -> Iterator[None]:
+    """Name the time in what a block refuses, unless it is the start."""
+    try:
+        yield
+    except UserError as error:
+        if not time:
+            raise
+        raise error.within("", f"at time {time:g}: ") from None
 
 
 def distances_from(shape: Callable[..., Shape], *arguments: Any) -> Distances:

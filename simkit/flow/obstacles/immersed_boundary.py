@@ -19,6 +19,7 @@ from simkit.errors import UserError
 from simkit.flow.grid import Velocity, like
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.checks import at_time
 from simkit.flow.obstacles.distance import distance_in_cells, positions
 from simkit.flow.obstacles.kernel import (
     SUPPORT,
@@ -194,20 +195,27 @@ class ImmersedBoundary(Bodies):
         return SUPPORT
 
     def check(self, params: Params, times: Sequence[float] = (0.0,)) -> None:
-        """Refuse bodies that do not fit, or whose outlines are not star-shaped about their pivots."""
+        """Refuse bodies that do not fit, whose outlines are not star-shaped, or whose points are too far apart."""
         super().check(params, times)
-        for body in self.bodies.values():
-            check_outline(body.shape(params), body.pivot(params), self._reach(body, params))
+        distances = [self._compiled_spacing(params, jnp.asarray(time, float)) for time in times]
+        for body, (reach, cells) in zip(self.bodies.values(), distances[0], strict=True):
+            # The length of an outline is a number where every point on its rays is.
+            check_outline(body.shape(params), body.pivot(params), reach, bool(jnp.isfinite(cells)))
+        for time, then in zip(times, distances, strict=True):
+            with at_time(time):
+                self._check_spacing([float(cells) for _, cells in then])
 
     @functools.cached_property
-    def _compiled_spacing(self) -> Callable[[Params, jax.Array], list[jax.Array]]:
-        return jax.jit(self._spacing)
+    def _compiled_spacing(self) -> Callable[[Params, jax.Array], list[tuple[jax.Array, jax.Array]]]:
+        def spacing(params: Params, time: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
+            reaches = [self._reach(body, params) for body in self.bodies.values()]
+            return list(zip(reaches, self._spacing(params, time), strict=True))
 
-    def check_places(self, params: Params, time: float) -> None:
-        """Refuse bodies that do not fit at a time, or whose points are too far apart."""
-        super().check_places(params, time)
-        apart = self._compiled_spacing(params, jnp.asarray(time, float))
-        for (name, body), cells in zip(self.bodies.items(), map(float, apart), strict=True):
+        return jax.jit(spacing)
+
+    def _check_spacing(self, distances: Iterable[float]) -> None:
+        """Refuse points on an outline that are too far apart, in cells."""
+        for (name, body), cells in zip(self.bodies.items(), distances, strict=True):
             if cells > LARGEST_DISTANCE:
                 count = body.points or 0
                 raise UserError(

@@ -99,13 +99,14 @@ def moved_outline(around: Outline, pivot: Point, now: Kinematics) -> Outline:
     )
 
 
-def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
+def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float, has_slope: bool | None = None) -> None:
     """Refuse a body whose outline is not star-shaped about its pivot.
 
     Args:
         shape: the body, with the values it would run with.
         pivot: (x, y), with the values it would run with.
         reach: upper bound of the distance between pivot and outline.
+        has_slope: whether its points on rays are numbers, where that is known.
 
     Raises:
         UserError: if the pivot is outside the body, a ray from it meets the outline more than once, or the shape has no
@@ -121,16 +122,16 @@ def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
     )
     # One program compiles faster than each of its operations.
     inside = np.asarray(jax.jit(shape)(x, y)) < 0
-    on_outline = jax.jit(lambda angles: on_rays(shape, pivot, angles, reach))(jnp.asarray(angles[::8], float))
+    if has_slope is None:
+        points = jax.jit(lambda angles: on_rays(shape, pivot, angles, reach))(jnp.asarray(angles[::8], float))
+        has_slope = bool(np.isfinite(np.asarray(points)).all())
     problems = {
         f"the pivot {where} of the obstacle is outside it; choose one inside": not inside[0].all(),
         f"a ray from the pivot {where} meets the outline of the obstacle more than once; choose another pivot": (
             inside[1:] & ~inside[:-1]
         ).any(),
         f"the distance of the obstacle around {where} has the slope zero on its surface, so that its outline is not a "
-        "number; write one that crosses zero with a slope, such as x**2 + y**2 - 1 in place of its cube": (
-            not np.isfinite(np.asarray(on_outline)).all()
-        ),
+        "number; write one that crosses zero with a slope, such as x**2 + y**2 - 1 in place of its cube": not has_slope,
     }
     for problem, is_there in problems.items():
         if is_there:
@@ -164,16 +165,16 @@ def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | fl
         return jax.lax.stop_gradient(jax.jvp(along, (radius,), (jnp.ones_like(radius),)))
 
     value, slope = slope_at(radius)
-    converted, given = jax.closure_convert(along, radius)
+    converted, shape_parameters = jax.closure_convert(along, radius)
 
-    def remaining(change: jax.Array, given: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
-        radius, shape = given
-        return converted(radius + change, *shape)
+    def remaining(change: jax.Array, known: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
+        radius, shape_parameters = known
+        return converted(radius + change, *shape_parameters)
 
     radius = radius - value / slope
     # Where the slope jumps on the surface, as at a corner, derivatives are those of one side: by the slope at the root.
     slope = slope_at(radius)[1]
-    radius = radius + root_change(remaining, slope, (radius, given))
+    radius = radius + root_change(remaining, slope, (radius, shape_parameters))
     return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
 
 

@@ -34,8 +34,8 @@ def rate_of_given_speeds(equations: Equations, params: Params, time: jax.Array) 
     rates = [] if equations.boundary is None else _rates_on_sides(equations, params, time)
     if equations.obstacle is not None:
         rates += [equations.obstacle.crossing_rate(params, time)]
-    found = [rate for rate in rates if rate is not None]
-    return functools.reduce(jnp.maximum, found) if found else None
+    moving = [rate for rate in rates if rate is not None]
+    return functools.reduce(jnp.maximum, moving) if moving else None
 
 
 def _rates_on_sides(equations: Equations, params: Params, time: jax.Array) -> list[jax.Array | None]:

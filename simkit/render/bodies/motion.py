@@ -224,7 +224,4 @@ def _magnitude(frames: Frames, name: str) -> np.ndarray:
 
 
 def _of_shape(frames: Frames, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    array = observed(frames, name, axes=len(shape)).astype(float)
-    if array.shape != shape:
-        raise UserError(f"'{name}' has shape {array.shape}; the bodies view needs {shape}")
-    return array
+    return observed(frames, name, axes=len(shape), shape=shape).astype(float)

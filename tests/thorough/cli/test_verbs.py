@@ -100,7 +100,7 @@ def test_a_stored_run_is_resumed_with_its_report_and_drawn_without_its_simulatio
     words = ("render", "run", "-o", "picture.png", "--size", "256x144")
     mistakes = {
         ("--format", "png", "--frame", "11"): "0 to 10",
-        ("--quantity", "enery"): "--quantity = 'enery' is not stored in this run; did you mean 'energy'?",
+        ("--quantity", "enery"): "--quantity = 'enery' is unknown; did you mean 'energy'?",
         ("--limits", "2", "1"): "--limits = [2, 1] ",
         ("--limits", "0", "inf"): "--limits",
         ("--limits", "low", "1"): "argument --limits: invalid float value: 'low'",
