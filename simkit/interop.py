@@ -212,11 +212,10 @@ def _on_host(array: Any) -> Any:
 
 
 def _from_jax(array: Any, path: str, target: Any) -> _Moved:
-    problem = "" if isinstance(array, jax.Array) else f"is a {type(array).__name__}; give arrays of JAX"
-    if not problem and jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        problem = "holds random keys; give jax.random.key_data of them"
-    if problem:
-        raise UserError(f"{path or 'the array'} {problem}")
+    if not isinstance(array, jax.Array):
+        raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays of JAX")
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        raise UserError(f"{path or 'the array'} holds random keys; give jax.random.key_data of them")
     if target is np:
         result = np.asarray(array)
         same = _address(result) == _pointer(array)

@@ -91,14 +91,13 @@ class Registry:
             raise UserError(
                 f"{self.kind} '{name}' of {owners[0]} cannot be loaded from {target}: {reason}; {remedy}"
             ) from error
-        problem = "" if self.needed or callable(part) else "is not a function; register a function"
+        if not self.needed and not callable(part):
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} is not a function; register a function")
         missing = [each for each in self.needed if not hasattr(part, each)]
         if missing:
             marked = missing == ["declaration"]
             remedy = "mark it with @part of simkit.core.parts" if marked else "define it there"
-            problem = f"has no '{missing[0]}'; {remedy}"
-        if problem:
-            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} {problem}")
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; {remedy}")
         return part
 
     @contextlib.contextmanager

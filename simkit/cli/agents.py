@@ -19,8 +19,6 @@ from pydantic import ValidationError
 from simkit import __version__
 from simkit.cli.main import FAILED, TERMINATED, WRONG_INPUT
 from simkit.cli.progress import AS_JSON
-from simkit.core.parameter import POSITIVE
-from simkit.core.settings import number
 from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
 
@@ -60,7 +58,8 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse limits that allow nothing."""
         for name, value in vars(self).items():
-            number("limit", bounds=POSITIVE).check(value, f"--{name}")
+            if not (math.isfinite(value) and value > 0):
+                raise UserError(f"--{name} = {value} allows no work; give a number above 0")
 
     def check(self, what: str, value: int, limit: int) -> None:
         """Refuse more work than is allowed.
@@ -92,13 +91,12 @@ class Sandbox:
         Raises:
             UserError: if it is no plain name, or leads through a link.
         """
-        folder, problem = self.root / name, ""
         if not _NAME.fullmatch(name):
-            problem = "is not the name of a run; use letters, digits, '_', '-' and '.', at most 64, no folder"
-        elif any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
-            problem = "is or holds a link, which is not followed; use another name"
-        if problem:
-            raise UserError(f"name = {one_line(name, 40)!r} {problem}", key="name")
+            problem = "letters, digits, '_', '-' and '.', at most 64, no folder"
+            raise UserError(f"name = {one_line(name, 40)!r} is not the name of a run; use {problem}", key="name")
+        folder = self.root / name
+        if any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
+            raise UserError(f"name = '{name}' is or holds a link, which is not followed; use another name", key="name")
         return name
 
     def scenario(self, name: str, toml: str) -> str:
@@ -141,14 +139,14 @@ def settings_of(values: Mapping[str, Any]) -> list[str]:
 
 
 def _toml(value: Any, key: str) -> str:
-    names_file = isinstance(value, Mapping) and {"file", "run"} & value.keys()
-    if names_file or value is None:
-        problem = "names a file, and files are not read here; give values" if names_file else "is null; leave it out"
-        raise UserError(f"{key} {problem}", key=key)
     if isinstance(value, Mapping):
+        if {"file", "run"} & value.keys():
+            raise UserError(f"{key} names a file, and files are not read here; give values", key=key)
         return "{ " + ", ".join(f"{json.dumps(name)} = {_toml(each, key)}" for name, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(each, key) for each in value) + "]"
+    if value is None:
+        raise UserError(f"{key} is null; leave it out", key=key)
     return json.dumps(value)
 
 

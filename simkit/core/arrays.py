@@ -59,14 +59,12 @@ def _checked(array: Any, where: str) -> np.ndarray:
         array = np.asarray(array)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
-    problem = ""
     if array.dtype.kind not in "fiu":
-        problem = f" has the type {array.dtype}; give an array of real numbers"
-    elif len(wrong := np.argwhere(~np.isfinite(array))):
+        raise UserError(f"{where} has the type {array.dtype}; give an array of real numbers")
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
         place = [int(index) for index in wrong[0]]
-        problem = f": the number at index {place} of {list(array.shape)} is not finite; replace it"
-    if problem:
-        raise UserError(f"{where}{problem}")
+        raise UserError(f"{where}: the number at index {place} of {list(array.shape)} is not finite; replace it")
     return array
 
 

@@ -48,19 +48,17 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
         leaves = paths.leaves(params)
-        if unknown := next((name for name in controls if name not in leaves), None):
-            raise UserError(f"control '{unknown}' is not a parameter", paths.hint(unknown, leaves))
-        lengths = {name: (*jnp.shape(values), 0)[0] for name, values in controls.items()}
-        problem = ""
-        if len(set(lengths.values())) != 1:
-            problem = f"controls have {lengths or 'no'} values; give as many for each, at least one control"
         for name, values in controls.items():
-            shape, expected = jnp.shape(values), jnp.shape(leaves[name])
-            if shape[1:] != expected or not shape:
-                problem = f"control '{name}' has shape {shape}; give one value of shape {expected} for each interval "
-                problem += "along a first axis"
-        if problem:
-            raise UserError(problem)
+            if name not in leaves:
+                raise UserError(f"control '{name}' is not a parameter", paths.hint(name, leaves))
+            if jnp.shape(values)[1:] != jnp.shape(leaves[name]) or jnp.ndim(values) == 0:
+                raise UserError(
+                    f"control '{name}' has shape {jnp.shape(values)}; "
+                    f"give one value of shape {jnp.shape(leaves[name])} for each interval along a first axis"
+                )
+        lengths = {name: len(values) for name, values in controls.items()}
+        if len(set(lengths.values())) != 1:
+            raise UserError(f"controls have {lengths or 'no'} values; give as many for each, at least one control")
 
         def interval(state: State, values: Params) -> tuple[State, Arrays]:
             current = paths.replaced(params, values)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import jax
@@ -170,16 +170,14 @@ class Objective:
         """
         if callable(self.quantity):
             of = getattr(self.quantity, "residuals", None)
+            if of is None:
+                raise UserError(f"the objective function is no sum of squares; write {_EXAMPLE}")
         elif not self.square:
-            of = None
+            raise UserError(f"objective '{self.quantity}' is no sum of squares; set square = true, or write {_EXAMPLE}")
         elif self.reduce == "root_mean_square":
             of = _root_mean_square_of(self.quantity)
         else:
             return jnp.atleast_1d(dataclasses.replace(self, square=False)(params, key))
-        if of is None:
-            way = "" if callable(self.quantity) else "set square = true, or "
-            what = "the objective function" if callable(self.quantity) else f"objective '{self.quantity}'"
-            raise UserError(f"{what} is no sum of squares; {way}write {_EXAMPLE}")
         if self.converges:
             last = self.last_state(self.simulation.init(params, key), params)
             frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
@@ -240,13 +238,13 @@ class Objective:
         stored = frames.stored if checks_every_step(self.simulation) else None
         if callable(self.quantity):
             return _measured(self.quantity, frames.observed, frames.diagnosed, stored)
-        return reduced(self.reduce, diagnostic(frames.diagnosed, self.quantity), stored)
+        return reduced(self.reduce, _diagnostic(frames.diagnosed, self.quantity), stored)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):
             frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
             return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], frame))
-        return diagnostic(self.simulation.diagnose(last, params), self.quantity)
+        return _diagnostic(self.simulation.diagnose(last, params), self.quantity)
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value
@@ -254,7 +252,7 @@ class Objective:
 
 def _root_mean_square_of(name: str) -> Callable[..., jax.Array]:
     def residuals(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
-        series = diagnostic(diagnostics, name)
+        series = _diagnostic(diagnostics, name)
         counted = jnp.ones(len(series), bool) if stored is None else stored
         return jnp.where(counted, series, 0) / jnp.sqrt(jnp.sum(counted))
 
@@ -272,12 +270,7 @@ def _stored_argument(measure: Measure, stored: jax.Array | None, arrays: Iterabl
     return {"stored": jnp.ones(len(next(iter(arrays))), bool) if stored is None else stored}
 
 
-def diagnostic[Array](diagnostics: Mapping[str, Array], name: str) -> Array:
-    """Return one of the diagnostics by its name.
-
-    Raises:
-        UserError: if there is none of that name.
-    """
+def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
     if name not in diagnostics:
         raise UserError(f"'{name}' is not a diagnostic", nearest(name, list(diagnostics)))
     return diagnostics[name]

@@ -78,16 +78,13 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
     """
     chosen: list[str] = []
     for name in [names] if isinstance(names, str) else names:
-        below_name, problem = _at(name, known) if isinstance(name, str) else [], []
         if not isinstance(name, str):
-            problem = [f"{name!r:.80} is not the name of a parameter; give a word"]
-        elif not below_name:
-            what = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
-            problem = [what, hint(name, known)]
-        elif twice := next((leaf for leaf in below_name if leaf in chosen), None):
-            problem = [f"parameter '{twice}' is named twice; name each parameter once"]
-        if problem:
-            raise UserError(*problem)
+            raise UserError(f"{name!r:.80} is not the name of a parameter; give a word")
+        if not (below_name := _at(name, known)):
+            problem = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
+            raise UserError(problem, hint(name, known))
+        if twice := next((leaf for leaf in below_name if leaf in chosen), None):
+            raise UserError(f"parameter '{twice}' is named twice; name each parameter once")
         chosen += below_name
     return chosen
 
@@ -106,17 +103,14 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     for name, value in values.items():
         expected = selected(name, known)
         entries = {name: value} if expected == [name] else leaves(value, name, lambda path, _: path in known)
-        problem = ""
         if name in entries and expected != [name]:
-            problem = f"'{name}' is a branch of parameters; give it a tree of values, or name {_some(expected)}"
-        elif unknown := next((path for path in entries if path not in expected), None):
-            problem = f"'{unknown}' is no parameter of the branch '{name}'; name {_some(expected)}"
-        elif missing := next((path for path in expected if path not in entries), None):
-            problem = f"the values of '{name}' lack '{missing}'; give all of them, or name those that change"
-        elif twice := next((path for path in entries if path in by_path), None):
-            problem = f"parameter '{twice}' is given twice; keep one of them"
-        if problem:
-            raise UserError(problem)
+            raise UserError(f"'{name}' is a branch of parameters; give it a tree of values, or name {_some(expected)}")
+        if unknown := next((path for path in entries if path not in expected), None):
+            raise UserError(f"'{unknown}' is no parameter of the branch '{name}'; name {_some(expected)}")
+        if missing := next((path for path in expected if path not in entries), None):
+            raise UserError(f"the values of '{name}' lack '{missing}'; give all of them, or name those that change")
+        if twice := next((path for path in entries if path in by_path), None):
+            raise UserError(f"parameter '{twice}' is given twice; keep one of them")
         by_path |= entries
     return by_path
 
@@ -189,7 +183,9 @@ def _at(name: str, known: Collection[str]) -> list[str]:
 def _children(tree: Tree, path: str) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], Tree]] | None:
     """Return ``(step, child)`` of a node's children, and a function that rebuilds the node; ``None`` for a leaf."""
     if isinstance(tree, Mapping):
-        steps = _steps(tree, path)
+        steps = [_step(key, path) for key in tree]
+        if twice := next((step for step in steps if steps.count(step) > 1), None):
+            raise UserError(f"two keys of '{path or 'params'}' read '{twice}'; rename one of them")
         return list(zip(steps, tree.values(), strict=True)), lambda nodes: dict(zip(tree, nodes, strict=True))
     if tree is None:
         return None
@@ -206,15 +202,11 @@ def _named(key: Any) -> str:
     return str(next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind)))
 
 
-def _steps(tree: Mapping[Any, Any], path: str) -> list[str]:
-    """Return the keys of a dictionary as steps of paths."""
-    steps = [str(key) for key in tree]
-    for key, step in zip(tree, steps, strict=True):
-        problem = "is the text of two; rename one of them" if steps.count(step) > 1 else ""
-        if "." in step:
-            problem = "contains a dot, which separates the steps of a path; rename it"
-        if isinstance(key, bool) or not isinstance(key, str | int):
-            problem = "is neither a word nor an integer; rename it"
-        if problem:
-            raise UserError(f"the key {key!r:.60} of '{path or 'params'}' {problem}")
-    return steps
+def _step(key: Any, path: str) -> str:
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise UserError(f"the key {key!r:.60} of '{path or 'params'}' is neither a word nor an integer; rename it")
+    if "." in str(key):
+        raise UserError(
+            f"the key '{key}' of '{path or 'params'}' contains a dot, which separates the steps of a path; rename it"
+        )
+    return str(key)

@@ -174,12 +174,9 @@ def hessian_differences(
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:
-    problem = ""
     if set(vector) != set(chosen):
-        problem = f" is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}"
-    for name, array in () if problem else chosen.items():
+        raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
+    for name, array in chosen.items():
         if (shape := np.shape(vector[name])) != jnp.shape(array):
-            problem = f"'s '{name}' has shape {shape}; expected {jnp.shape(array)}"
-    if problem:
-        raise UserError(f"the vector{problem}")
+            raise UserError(f"the vector's '{name}' has shape {shape}; expected {jnp.shape(array)}")
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

@@ -266,14 +266,14 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
         13 cells, from 0.10 to 1.15
     """
     lower, upper = around
-    part, problem = f"around = ({lower:g}, {upper:g})", ""
-    count = round((upper - lower) / cell)
     if not origin <= lower < upper <= origin + length:
-        problem = f"{part} is not a part of the axis; choose ends between {origin:g} and {origin + length:g}"
-    elif count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
-        problem = f"cell = {cell!r} does not divide {part}; choose {upper - lower:g}/n"
-    if problem:
-        raise UserError(problem)
+        raise UserError(
+            f"around = ({lower:g}, {upper:g}) is not a part of the axis; choose ends between {origin:g} and "
+            f"{origin + length:g}"
+        )
+    count = round((upper - lower) / cell)
+    if count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
+        raise UserError(f"cell = {cell!r} does not divide around = ({lower:g}, {upper:g}); choose {upper - lower:g}/n")
     _check_count(count)
     below = _away(cell, lower - origin, growth)
     above = _away(cell, origin + length - upper, growth)
@@ -306,21 +306,19 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
         >>> y.widths.round(2)
         array([0.1, 0.2, 0.3, 0.4])
     """
-    problem = ""
     try:
         positions = np.asarray(faces, dtype=np.float64)
     except (TypeError, ValueError):
-        problem, positions = f" = {faces!r} is not a list of numbers; give increasing positions", np.arange(5.0)
+        raise UserError(f"faces = {faces!r} is not a list of numbers; give increasing positions") from None
     if positions.ndim != 1 or len(positions) < 5:
-        problem = f" has shape {positions.shape}; give a list of at least 5 increasing positions"
-    elif len(
-        wrong := np.flatnonzero(~(np.diff(positions) > 0) | ~np.isfinite(positions[1:]) | ~np.isfinite(positions[:-1]))
-    ):
+        raise UserError(f"faces has shape {positions.shape}; give a list of at least 5 increasing positions")
+    wrong = np.flatnonzero(~(np.diff(positions) > 0) | ~np.isfinite(positions[1:]) | ~np.isfinite(positions[:-1]))
+    if len(wrong):
         i = int(wrong[0])
-        problem = f" do not increase: faces[{i}] = {positions[i]:g} is followed by {positions[i + 1]:g}; "
-        problem += "give increasing, finite positions"
-    if problem:
-        raise UserError(f"faces{problem}")
+        raise UserError(
+            f"faces do not increase: faces[{i}] = {positions[i]:g} is followed by {positions[i + 1]:g}; "
+            "give increasing, finite positions"
+        )
     return Axis(positions)
 
 

@@ -326,19 +326,16 @@ def from_jax_cfd(
         velocities = velocity(flow)
         is_one = isinstance(velocities, tuple) and len(velocities) == grid.ndim
         if not is_one or not all(isinstance(u, base.grids.GridVariable) and u.grid == grid for u in velocities):
-            problem = (
+            raise UserError(
                 f"initial gives {_shortened(velocities)} for a velocity; give a tuple of {grid.ndim} GridVariables on "
                 "the grid, or say with velocity= where they are"
             )
-        else:
-            offsets = tuple(tuple(u.offset) for u in velocities)
-            problem = (
+        offsets = tuple(tuple(u.offset) for u in velocities)
+        if offsets not in (grid.cell_faces, (grid.cell_center,) * grid.ndim):
+            raise UserError(
                 f"the velocity lives at the offsets {offsets}; give it on the faces {grid.cell_faces}, or for "
                 f"jax_cfd.collocated at the centers {grid.cell_center}"
             )
-            if offsets in (grid.cell_faces, (grid.cell_center,) * grid.ndim):
-                return
-        raise UserError(problem)
 
     def at_centers(velocities: Any) -> list[Any]:
         return [base.interpolation.linear(u, grid.cell_center) for u in velocities]

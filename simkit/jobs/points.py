@@ -121,14 +121,13 @@ class Members:
             UserError: if a name is unknown, or a value is not a number or is out of its bounds.
         """
         over = {name: self._checked_values(name, values) for name, values in self.over.items()}
-        problem = ""
         if self.zip and len({len(values) for values in over.values()}) != 1:
             lengths = ", ".join(f"{name} {len(values)}" for name, values in over.items())
-            problem = f"zipped parameters need equal numbers of values, at least one; there are {lengths or 'none'}"
-        elif (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
-            problem = f"over lists {numbers} numbers; give at most {MOST_NUMBERS}"
-        if problem:
-            raise UserError(problem)
+            raise UserError(
+                f"zipped parameters need equal numbers of values, at least one; there are {lengths or 'none'}"
+            )
+        if (numbers := sum(map(len, over.values()))) > MOST_NUMBERS:
+            raise UserError(f"over lists {numbers} numbers; give at most {MOST_NUMBERS}")
         return over
 
     def _checked_values(self, name: str, values: Sequence[float]) -> tuple[float, ...]:
@@ -161,12 +160,10 @@ def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
     Raises:
         UserError: with the label.
     """
-    problem = ""
     if not isinstance(values, list | tuple):
-        problem = f"= {checks.show(values)} is no list; give a list of values"
-    elif not values or (len(set(map(repr, values))) < len(values) and not may_repeat):
+        raise UserError(f"{label} = {checks.show(values)} is no list; give a list of values")
+    if not values or (len(set(map(repr, values))) < len(values) and not may_repeat):
         problem = "lists a value twice; keep one of them" if values else "has no values; give a list of them"
-    if problem:
         raise UserError(f"{label} {problem}")
 
 
@@ -176,10 +173,11 @@ def check_swept(scenario: Scenario, name: str, where: str) -> None:
     Raises:
         UserError: naming it.
     """
-    is_known = name in scenario.parameters
-    if not is_known or isinstance(scenario.parameters[name].default, tuple):
-        problem = "is an array; only single numbers are swept" if is_known else f"is not a parameter of {scenario.name}"
-        raise UserError(f"{where} {problem}", "" if is_known else paths.hint(str(name), scenario.parameters))
+    if name not in scenario.parameters:
+        hint = paths.hint(str(name), scenario.parameters)
+        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
+    if isinstance(scenario.parameters[name].default, tuple):
+        raise UserError(f"{where} is an array; only single numbers are swept")
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:
@@ -351,18 +349,16 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
         if name in header[:place]:
             raise UserError(f"{where} is given twice; keep one")
     columns: dict[str, list[float]] = {name: [] for name in header}
-    problem = "" if rows else " has no rows; name parameters in its first line and give values below them"
     for row, cells in rows:
         if len(cells) != len(header):
-            problem = f": row {row} has {len(cells)} cells, and the header {len(header)}; give as many"
-            break
+            raise UserError(f"{label}: row {row} has {len(cells)} cells, and the header {len(header)}; give as many")
         for name, cell in zip(header, cells, strict=True):
             where = f"{label}: row {row}, column '{name}'"
             number = number_of(cell) if isinstance(cell, str) else None
             columns[name].append(checks.number(cell if number is None else number, where))
             checks.inside(columns[name][-1], where, scenario.parameters[name].bounds)
-    if problem:
-        raise UserError(f"{label}{problem}")
+    if not rows:
+        raise UserError(f"{label} has no rows; name parameters in its first line and give values below them")
     return {name: tuple(column) for name, column in columns.items()}, f"table {label}"
 
 

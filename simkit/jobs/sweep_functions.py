@@ -15,7 +15,6 @@ import xarray
 from simkit.core.devices import computing_as, computing_on
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
-from simkit.core.settings.setting import check_table
 from simkit.core.simulation import Simulation
 from simkit.engine.memory import memory_in_bytes
 from simkit.errors import UserError, argument, one_line
@@ -155,7 +154,8 @@ def planned(
     Raises:
         UserError: if the arguments exclude each other, or a sample or table is invalid.
     """
-    check_table(over, "over")
+    if not isinstance(over, Mapping):
+        raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
     ways = {argument("zip", "True"): zip, argument("sample"): sample, argument("table"): table}
@@ -397,19 +397,16 @@ def _check_joined(whole: "xarray.DataArray", axis: str, names: Sequence[str], pa
         UserError: naming the point or the seeds.
     """
     folders = ", ".join(map(str, paths))
-    problem = ""
     if axis == "seed":
         seeds = whole["seed"].values
         if (wrong := np.flatnonzero(np.diff(seeds) != 1)).size:
             pair = " and then ".join(map(str, seeds[wrong[0] : wrong[0] + 2]))
-            problem = f"of equal points, with the seeds {pair}; merge sweeps with seeds without gaps"
-    else:
-        points = pandas.DataFrame({name: whole[name].values for name in ([axis] if axis != POINT else names)})
-        if (twice := points[points.duplicated()]).size:
-            where = ", ".join(f"{name} = {value:g}" for name, value in twice.iloc[0].items())
-            problem = f"two both have {where}; leave one of them out"
-    if problem:
-        raise UserError(f"{folders}: {problem}")
+            raise UserError(f"{folders}: of equal points, with the seeds {pair}; merge sweeps with seeds without gaps")
+        return
+    points = pandas.DataFrame({name: whole[name].values for name in ([axis] if axis != POINT else names)})
+    if (twice := points[points.duplicated()]).size:
+        where = ", ".join(f"{name} = {value:g}" for name, value in twice.iloc[0].items())
+        raise UserError(f"{folders}: two both have {where}; leave one of them out")
 
 
 def _settings(sweep: Sweep, directory: RunDirectory) -> dict[str, Any]:

@@ -383,8 +383,7 @@ def _pipe(command: list[str], images: Images, repeated: int) -> None:
 
 
 def _check(images: Images, frames_per_second: float, fastest: float, remedy: str = "") -> None:
-    problem = "" if len(images) else "there are no frames to animate"
+    if not len(images):
+        raise UserError("there are no frames to animate")
     if not 0 < frames_per_second <= fastest:
-        problem = problem or f"frames_per_second is {frames_per_second:g}; choose a value in (0, {fastest}]{remedy}"
-    if problem:
-        raise UserError(problem)
+        raise UserError(f"frames_per_second is {frames_per_second:g}; choose a value in (0, {fastest}]{remedy}")

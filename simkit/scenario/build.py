@@ -192,14 +192,11 @@ def check_validation(scenario: Scenario, index: int) -> None:
     if (name := validation.derivative) is None:
         return
     with about(f"validation[{index}].derivative"):
-        hint, problem = "", ""
         if name not in changed.parameters:
             hint = nearest(name, list(changed.parameters))
-            problem = f"is not a parameter of {scenario.simulation}"
-        elif isinstance(changed.parameters[name].default, tuple):
-            problem = "is an array; name a parameter that is a single number"
-        if problem:
-            checks.refuse(name, f"{where}.derivative", problem, hint)
+            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}", hint)
+        if isinstance(changed.parameters[name].default, tuple):
+            checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
 
 
 def build(
@@ -365,15 +362,16 @@ def _check_names(scenario: Scenario, simulation: Simulation, mistakes: Mistakes)
                 continue
             label = f"objectives.{name}.quantity = '{{}}'"
             refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
-            problem = ""
             if name in diagnostics and name != objective.quantity:
-                problem = f" has the name of a diagnostic, and is of another, '{objective.quantity}'; "
-                problem += "choose another name"
-            elif simulation.equilibrium is not None and objective.reduce != "final":
-                problem = f".reduce = '{objective.reduce}' has no meaning for {scenario.simulation}, which runs until "
-                problem += "it converges; use 'final'"
-            if problem:
-                raise UserError(f"{scenario.file}: objectives.{name}{problem}")
+                raise UserError(
+                    f"{scenario.file}: objectives.{name} has the name of a diagnostic, and is of another, "
+                    f"'{objective.quantity}'; choose another name"
+                )
+            if simulation.equilibrium is not None and objective.reduce != "final":
+                raise UserError(
+                    f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "
+                    f"{scenario.simulation}, which runs until it converges; use 'final'"
+                )
     for index, validation in enumerate(scenario.validations):
         with mistakes.kept(f"validation[{index}]"):
             if _follows(validation.expression, validation.quantity, broken):

@@ -102,17 +102,13 @@ class _Evaluation:
     def entry(self, node: ast.Subscript, whole: Named) -> Named:
         """Return an entry of an array along its first axes, for every frame."""
         entries, axes = entries_of(node), [axis for axis in whole.axes if axis != FRAME]
-        problem, array, remaining = "", whole.array, list(whole.axes)
-        for axis, number in zip(axes, entries, strict=False):
-            length = jnp.shape(array)[whole.axes.index(axis)]
-            if number >= length:
-                problem = f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}"
         if len(entries) > len(axes):
-            problem = f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many"
-        if problem:
-            self.refuse(node, problem)
+            self.refuse(node, f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many")
+        array, remaining = whole.array, list(whole.axes)
         for axis, number in zip(axes, entries, strict=False):
             position = remaining.index(axis)
+            if number >= (length := jnp.shape(array)[position]):
+                self.refuse(node, f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}")
             array = jnp.asarray(array)[(slice(None),) * position + (number,)]
             remaining.pop(position)
         return Named(array, tuple(remaining))
@@ -121,19 +117,17 @@ class _Evaluation:
         """Return a function of several values, their axes aligned by name."""
         axes = tuple(dict.fromkeys(axis for part in sorted(parts, key=lambda p: -len(p.axes)) for axis in part.axes))
         unnamed = next((axis for axis in axes if isinstance(axis, UnnamedAxis)), None)
-        problem, lengths = "", {}
+        if unnamed is not None and all(len(part.axes) < len(axes) for part in parts):
+            self.refuse(node, f"combines arrays, and '{unnamed}' is an axis without a name; name it in 'dimensions'")
+        lengths: dict[str, int] = {}
         for part in parts:
             for axis, length in zip(part.axes, jnp.shape(part.array), strict=True):
                 if lengths.setdefault(axis, length) != length:
-                    problem = f"combines {lengths[axis]} and {length} values along '{axis}'; give as many"
-        if unnamed is not None and all(len(part.axes) < len(axes) for part in parts):
-            problem = f"combines arrays, and '{unnamed}' is an axis without a name; name it in 'dimensions'"
+                    self.refuse(node, f"combines {lengths[axis]} and {length} values along '{axis}'; give as many")
         try:
-            if not problem:
-                return Named(function(*(aligned(part, axes) for part in parts)), axes)
+            return Named(function(*(aligned(part, axes) for part in parts)), axes)
         except (ZeroDivisionError, OverflowError, ValueError) as error:  # from arithmetic of Python floats
-            problem = f"has no value ({error}); change its numbers"
-        self.refuse(node, problem)
+            self.refuse(node, f"has no value ({error}); change its numbers")
 
     def power(self, node: ast.expr, base: Named, exponent: Named) -> Named:
         is_integer = isinstance(exponent.array, float) and exponent.array.is_integer() and abs(exponent.array) <= 64
@@ -191,16 +185,14 @@ class _Evaluation:
         """Return the lowest point of every frame by parabolas: its value, or its coordinate along an axis."""
         axes = [each for each in part.axes if each != FRAME]
         lines = [each.points for each in axes if isinstance(each, SpatialAxis) and each.points is not None]
-        chosen, problem = None if option is None else option.value, ""  # type: ignore[attr-defined]
         if not axes or len(lines) < len(axes):
             bare = next((each for each in axes if getattr(each, "points", None) is None), None)
-            problem = "needs axes with coordinates; " + (f"'{bare}' has none" if bare else "there is no axis")
-        elif (short := next((each for each in axes if len(each.points) < 3), None)) is not None:  # type: ignore[attr-defined]
-            problem = f"fits parabolas through three points; '{short}' has fewer"
-        elif chosen is not None and chosen not in axes:
-            problem = f"needs the axis '{chosen}'; the array has {', '.join(axes)}"
-        if problem:
-            self.refuse(node, problem)
+            self.refuse(node, "needs axes with coordinates; " + (f"'{bare}' has none" if bare else "there is no axis"))
+        if (short := next((each for each in axes if len(each.points) < 3), None)) is not None:  # type: ignore[attr-defined]
+            self.refuse(node, f"fits parabolas through three points; '{short}' has fewer")
+        chosen = None if option is None else option.value  # type: ignore[attr-defined]
+        if chosen is not None and chosen not in axes:
+            self.refuse(node, f"needs the axis '{chosen}'; the array has {', '.join(axes)}")
 
         def point(f: jax.Array) -> jax.Array:
             value, coordinates = lowest_point(f, lines)
@@ -214,17 +206,18 @@ class _Evaluation:
     def at(self, node: ast.expr, part: Named, axis: str, option: ast.expr, weights: Callable[..., jax.Array]) -> Named:
         """Return the interpolated value at a coordinate along an axis."""
         points, coordinate = self.values[axis], self.value(option)
-        place, problem = option, ""
-        is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
         if axis not in part.axes or points.axes != (axis,):
             have = ", ".join(each for each in part.axes if each != FRAME and not isinstance(each, UnnamedAxis))
-            place, problem = node, f"needs the axis '{axis}'; the array has {have or 'no axis with coordinates'}"
-        elif axis in coordinate.axes:
-            problem = f"has one number for each {axis}; give one coordinate"
-        elif is_known and not functions.is_within(line := np.asarray(points.array), np.asarray(coordinate.array)):
-            problem = f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
-        if problem:
-            self.refuse(place, problem)
+            self.refuse(node, f"needs the axis '{axis}'; the array has {have or 'no axis with coordinates'}")
+        if axis in coordinate.axes:
+            self.refuse(option, f"has one number for each {axis}; give one coordinate")
+        is_known = _known(coordinate.array) and not isinstance(points.array, Tracer)
+        if is_known:
+            line = np.asarray(points.array)
+            if not functions.is_within(line, np.asarray(coordinate.array)):
+                self.refuse(
+                    option, f"is beyond the values along {axis}, from {line[0]:g} to {line[-1]:g}; write one of these"
+                )
         # Weights at a known coordinate are computed here and become constants of the compiled program.
         with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
             shares = weights(*(jnp.asarray(array) for array in _arrays(points.array, coordinate.array)))
@@ -269,10 +262,10 @@ class _Evaluation:
 
     def times(self, node: ast.expr, what: str) -> jax.Array:
         """Return the times of the frames."""
-        time = self.values.get("time")
-        if time is None or time.axes != (FRAME,):
-            problem = "there is no 'time'" if time is None else "'time' is not one number in each frame"
-            self.refuse(node, f"{what}, and {problem}; leave it out")
+        if "time" not in self.values:
+            self.refuse(node, f"{what}, and there is no 'time'; leave it out")
+        if (time := self.values["time"]).axes != (FRAME,):
+            self.refuse(node, f"{what}, and 'time' is not one number in each frame; leave it out")
         return time.array
 
 

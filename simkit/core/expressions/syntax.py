@@ -159,18 +159,15 @@ def parse(
     Raises:
         UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
     """
-    problem, odd = "", next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0)
-    if (lines := len(text.splitlines())) > 1:
-        problem = f"{lines} lines of text, as of a file, where a formula stands; a table of numbers also names its "
-        problem += "columns, x and y"
-    elif len(text) > MAX_LENGTH:
-        problem = f"an expression of {len(text)} characters; write at most {MAX_LENGTH}"
-    elif odd:
-        problem = f"column {odd}: a character that cannot be printed; remove it"
-    elif not text.strip():
-        problem = "an empty expression; write a number or a formula"
-    if problem:
-        raise refusal(where, problem)
+    if len(text.splitlines()) > 1:
+        lines = f"{len(text.splitlines())} lines of text, as of a file, where a formula stands"
+        raise UserError(f"{where}: {lines}; a table of numbers also names its columns, x and y")
+    if len(text) > MAX_LENGTH:
+        raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
+    if bad := next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0):
+        raise refusal(where, f"column {bad}: a character that cannot be printed; remove it")
+    if not text.strip():
+        raise UserError(f"{where}: an empty expression; write a number or a formula")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SyntaxWarning about unusual code, such as ``1 is 1``
@@ -329,20 +326,21 @@ class _Checker:
         self.names[name] = None
 
     def call(self, node: ast.Call, name: str, depth: int) -> None:
-        function, count, problem = FUNCTIONS.get(name), len(node.args), []
-        if function is None:
+        if name not in FUNCTIONS:
             known = sorted(name for name, each in FUNCTIONS.items() if self.of_frames or not each.over_frames)
-            problem = [f"calls '{name}', which is no function", nearest(OTHER_NAMES.get(name, name), known)]
-        elif function.over_frames and not self.of_frames:
-            problem = ["reduces frames, and here is the present one only; make it an objective"]
-        elif not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
-            problem = [f"has {count} argument{'s' * (count != 1)}; write {function.usage}, {function.doc}"]
-        elif (function.by_axis or function.needs_axis) and not node.keywords:
-            lacking = "a coordinate" if function.by_axis else "an axis"
-            problem = [f"needs {lacking}; write {function.usage}, {function.doc}"]
-        if function is None or problem:
-            self.refuse(node, *problem)
+            hint = nearest(OTHER_NAMES.get(name, name), known)
+            self.refuse(node, f"calls '{name}', which is no function", hint)
+        function = FUNCTIONS[name]
         self.over_frames |= function.over_frames
+        if function.over_frames and not self.of_frames:
+            self.refuse(node, "reduces frames, and here is the present one only; make it an objective")
+        count = len(node.args)
+        lacks_axis = (function.by_axis or function.needs_axis) and not node.keywords
+        problem = f"needs {'a coordinate' if function.by_axis else 'an axis'}" if lacks_axis else ""
+        if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
+            problem = f"has {count} argument{'s' * (count != 1)}"
+        if problem:
+            self.refuse(node, f"{problem}; write {function.usage}, {function.doc}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
         table = dotted(node.args[1]) if name == "interp" else ""
@@ -353,19 +351,17 @@ class _Checker:
             (self.condition if name == "where" and number == 0 else self.number)(argument, depth)
 
     def keyword(self, node: ast.Call, function: Function, keyword: ast.keyword, depth: int) -> None:
-        option, problem = keyword.arg, []
-        if option is None or (option not in function.keywords and not function.by_axis):
-            hint = nearest(option or "", function.keywords) if function.keywords else ""
-            problem = [f"has no option '{option}'", hint, f"; write {function.usage}"]
-        elif sum(other.arg == option for other in node.keywords) > 1:
-            problem = [f"has the option '{option}' twice; write it once"]
-        elif function.by_axis and self.known is not None and option not in self.known:
-            problem = [f"names '{option}', which is no axis with coordinates here", nearest(option, sorted(self.known))]
-        if problem:
-            self.refuse(node, *problem)
+        if keyword.arg is None or (keyword.arg not in function.keywords and not function.by_axis):
+            hint = nearest(keyword.arg or "", function.keywords) if function.keywords else ""
+            self.refuse(node, f"has no option '{keyword.arg}'", hint, f"; write {function.usage}")
+        if sum(other.arg == keyword.arg for other in node.keywords) > 1:
+            self.refuse(node, f"has the option '{keyword.arg}' twice; write it once")
         if function.by_axis:
             # The coordinates of the points are a value of the expression, by the name of their axis.
-            self.names[str(option)] = None
+            if self.known is not None and keyword.arg not in self.known:
+                hint = nearest(keyword.arg, sorted(self.known))
+                self.refuse(node, f"names '{keyword.arg}', which is no axis with coordinates here", hint)
+            self.names[keyword.arg] = None
         if keyword.arg == "axis":
             if not (isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)):
                 self.refuse(keyword.value, 'is no name of an axis; write axis="x"')

@@ -52,7 +52,9 @@ def chosen(text: str, **options: Any) -> Settings:
     Raises:
         UserError: if the method is unknown, or an option is not one of it or has a wrong value.
     """
-    table = table_of(text, "method") if isinstance(text, str) else {"method": text}
+    if not isinstance(text, str):
+        raise UserError(f"method = {text!r:.60} is not the name of a method; choose one of {', '.join(METHODS)}")
+    table = table_of(text, "method")
     for key, value in options.items():
         if value is not None and table.setdefault(key, value) is not value and table[key] != value:
             raise UserError(f"{key} = {value} is given beside method = '{text:.60}'; keep one of them")
@@ -93,10 +95,7 @@ def check_options(name: str, *, maximize: bool, mode: str) -> None:
     Raises:
         UserError: if a method of sums of squares is to maximize, or one without derivatives is given a mode.
     """
-    problem = ""
     if maximize and evaluated(name) == "residuals":
-        problem = f'{name} minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"'
-    elif mode != "shortest" and evaluated(name) == "values":
-        problem = f"{argument('mode')} is for methods with derivatives; {name} uses none; leave it out"
-    if problem:
-        raise UserError(problem)
+        raise UserError(f'{name} minimizes sums of squares, and this objective is to be maximized; pass method="lbfgs"')
+    if mode != "shortest" and evaluated(name) == "values":
+        raise UserError(f"{argument('mode')} is for methods with derivatives; {name} uses none; leave it out")

@@ -84,10 +84,12 @@ def flag(doc: str, default: bool = False) -> Setting:
         True
     """
 
-    def problem(value: Any) -> str:
-        return "" if isinstance(value, bool) else "is neither true nor false; write one of them"
+    def check(value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            raise UserError(f"{where} = {shown(value)} is neither true nor false; write one of them")
+        return value
 
-    return _setting("true or false", doc, _stated(problem), default, {"type": "boolean"})
+    return _setting("true or false", doc, check, default, {"type": "boolean"})
 
 
 def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Setting:
@@ -113,33 +115,17 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
     return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
 
 
-def _stated(
-    problem: Callable[[Any], str], converted: Callable[[Any], Any] = lambda value: value
-) -> Callable[[Any, str], Any]:
-    """Return the check that refuses a value by what a kind of setting states to be wrong about it.
-
-    Args:
-        problem: ``value -> problem and remedy``, empty for a value that is right.
-        converted: ``value -> value`` that is kept.
-    """
-
-    def check(value: Any, where: str) -> Any:
-        if wrong := problem(value):
-            raise UserError(f"{where} = {shown(value)} {wrong}")
-        return converted(value)
-
-    return check
-
-
-def _not_text(value: Any) -> str:
-    return "" if isinstance(value, str) else "is no text; write it in quotes"
+def _check_text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
+    return value
 
 
 def text(doc: str, default: Any = _REQUIRED) -> Setting:
     """Return a setting that is text, such as the content of a file."""
     # A scenario file may also name a file, whose content is taken.
     content = {"properties": {"file": {"type": "string"}}, "required": ["file"], "additionalProperties": False}
-    return _setting("text", doc, _stated(_not_text), default, {"type": ["string", "object"], **content})
+    return _setting("text", doc, _check_text, default, {"type": ["string", "object"], **content})
 
 
 def line(
@@ -160,18 +146,20 @@ def line(
         form: the pattern in words.
     """
 
-    def problem(value: Any) -> str:
-        if not isinstance(value, str):
-            return _not_text(value)
-        if not value.strip() and value != default:
-            return "is empty; write at least one word"
-        if odd := next((character for character in value if not character.isprintable()), ""):
-            return f"contains the character {odd!r}; write it on one line without it"
-        if len(value) > longest:
-            return f"has {len(value)} characters; write at most {longest}"
-        return f"is not {form}" if pattern and not re.fullmatch(pattern, value) else ""
+    def check(value: Any, where: str) -> str:
+        _check_text(value, where)
+        odd = next((character for character in value if not character.isprintable()), "")
+        problem = "is empty; write at least one word" if not value.strip() and value != default else ""
+        problem = problem or (f"contains the character {odd!r}; write it on one line without it" if odd else "")
+        if not problem and len(value) > longest:
+            problem = f"has {len(value)} characters; write at most {longest}"
+        if not problem and pattern and not re.fullmatch(pattern, value):
+            problem = f"is not {form}"
+        if problem:
+            raise UserError(f"{where} = {shown(value)} {problem}")
+        return value
 
-    return _setting("text on one line", doc, _stated(problem), default, {"type": "string", "maxLength": longest})
+    return _setting("text on one line", doc, check, default, {"type": "string", "maxLength": longest})
 
 
 def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
@@ -180,13 +168,12 @@ def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
     def check(value: Any, where: str, depth: int = 0) -> Numbers:
         if not isinstance(value, list | tuple):
             return exact(value, where)
-        is_list = bool(value) and depth < MAX_DEPTH
-        problem = "" if is_list else f"is empty or nested over {MAX_DEPTH} deep; write numbers"
-        inner = value if is_list else ()
-        entries = tuple(check(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(inner))
+        if not value or depth == MAX_DEPTH:
+            raise UserError(f"{where} = {shown(value)} is empty or nested over {MAX_DEPTH} deep; write numbers")
+        entries = tuple(check(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
         if len(set(map(shape_of, entries))) > 1:
-            problem = "has rows of different lengths; write rows of one length"
-        return _stated(lambda _: problem, lambda _: entries)(value, where)
+            raise UserError(f"{where} = {shown(value)} has rows of different lengths; write rows of one length")
+        return entries
 
     schema = {"anyOf": [{"type": "number"}, {"type": "array"}]}
     return _setting("a number, or lists of numbers", doc, check, default, schema)
@@ -194,17 +181,14 @@ def numbers(doc: str, default: Any = _REQUIRED) -> Setting:
 
 def exact(value: Any, where: str) -> float:
     """Return a value as a float if it is a finite number; arithmetic in quotes is refused."""
-    return _stated(_not_exact, float)(value, where)
-
-
-def _not_exact(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return "is no number; write one"
+        raise UserError(f"{where} = {shown(value)} is no number; write one")
     if isinstance(value, int) and abs(value) > MOST_EXACT:
-        return (
-            "is an integer beyond 2^53, which float64 does not hold exactly; write it with a decimal point to round it"
-        )
-    return "" if abs(value) <= sys.float_info.max else "is not a finite number of float64; write one"
+        problem = "is an integer beyond 2^53, which float64 does not hold exactly"
+        raise UserError(f"{where} = {shown(value)} {problem}; write it with a decimal point to round it")
+    if not abs(value) <= sys.float_info.max:
+        raise UserError(f"{where} = {shown(value)} is not a finite number of float64; write one")
+    return float(value)
 
 
 def shape_of(value: Numbers) -> tuple[int, ...]:
@@ -216,14 +200,14 @@ def interval(doc: str, default: Any = _REQUIRED, *, is_open: bool = False) -> Se
     """Return a setting that is ``[low, high]``, low below high; if open, either may be infinite."""
 
     def check(value: Any, where: str) -> tuple[float, float]:
-        is_pair = isinstance(value, list | tuple) and len(value) == 2
-        for index, end in enumerate(value if is_pair else ()):
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise UserError(f"{where} = {shown(value)} is not a pair; write [low, high]")
+        for index, end in enumerate(value):
             if not (is_open and isinstance(end, float) and math.isinf(end)):
                 exact(end, f"{where}[{index}]")
-        problem = "is not a pair; write [low, high]"
-        if is_pair:
-            problem = "" if value[0] < value[1] else "has its lower end not below its upper end; swap or widen"
-        return _stated(lambda _: problem, lambda _: (float(value[0]), float(value[1])))(value, where)
+        if not value[0] < value[1]:
+            raise UserError(f"{where} = {shown(value)} has its lower end not below its upper end; swap or widen")
+        return float(value[0]), float(value[1])
 
     pair = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
     return _setting("a pair [low, high]", doc, check, default, pair)
@@ -273,11 +257,11 @@ def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()
         takes: names that it may take besides parameters.
     """
 
-    def problem(value: Any) -> str:
-        return "" if isinstance(value, str) else 'is no condition; write a comparison in quotes, such as "y < 0.5"'
-
     def check(value: Any, where: str) -> FormulaText:
-        _stated(problem)(value, where)
+        if not isinstance(value, str):
+            raise UserError(
+                f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
+            )
         parse(value, where, is_condition=True, of_frames=False)
         return FormulaText(value, where, takes=takes)
 
@@ -295,7 +279,8 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     """
 
     def check(value: Any, where: str) -> tuple:
-        _stated(_not_list)(value, where)
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
         if counts and len(value) not in counts:
             allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
@@ -314,10 +299,6 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.inner, "list")
 
 
-def _not_list(value: Any) -> str:
-    return "" if isinstance(value, list | tuple) else "is no list; write several in brackets"
-
-
 def row(doc: str, *entries: Setting) -> Setting:
     """Return a setting that is a list with one entry of each of several kinds, kept as a tuple.
 
@@ -326,12 +307,9 @@ def row(doc: str, *entries: Setting) -> Setting:
         *entries: setting of each entry.
     """
 
-    def problem(value: Any) -> str:
-        is_row = isinstance(value, list | tuple) and len(value) == len(entries)
-        return "" if is_row else f"is not a list of {len(entries)} entries; write one in brackets"
-
     def check(value: Any, where: str) -> tuple:
-        _stated(problem)(value, where)
+        if not isinstance(value, list | tuple) or len(value) != len(entries):
+            raise UserError(f"{where} = {shown(value)} is not a list of {len(entries)} entries; write one in brackets")
         return tuple(of.check(value[i], f"{where}[{i}]") for i, of in enumerate(entries))
 
     def schema() -> dict[str, Any]:
@@ -387,15 +365,12 @@ def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
     """
     by_form = {"table" if kind.form == "names" else kind.form: kind for kind in kinds}
 
-    def form_of(value: Any) -> str:
-        return "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
-
-    def problem(value: Any) -> str:
-        allowed = ", or ".join(kind.kind for kind in kinds)
-        return "" if form_of(value) in by_form else f"is of another kind; write {allowed}"
-
     def check(value: Any, where: str) -> Any:
-        return by_form[form_of(_stated(problem)(value, where))].check(value, where)
+        form = "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
+        if form not in by_form:
+            allowed = ", or ".join(kind.kind for kind in kinds)
+            raise UserError(f"{where} = {shown(value)} is of another kind; write {allowed}")
+        return by_form[form].check(value, where)
 
     def inner() -> dict[str, Setting]:
         return {key: setting for kind in kinds for key, setting in kind.keys.items()}
@@ -418,13 +393,10 @@ def formula_text(value: Any, where: str) -> FormulaText:
     """
     if _is_finite(value):
         return FormulaText(repr(float(value)), where)
-    _stated(_not_formula)(value, where)
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
-
-
-def _not_formula(value: Any) -> str:
-    return "" if isinstance(value, str) else "is neither a finite number nor an expression; write one in quotes"
 
 
 def _is_finite(value: Any) -> bool:

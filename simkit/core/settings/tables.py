@@ -45,28 +45,24 @@ def table_of(settings: Mapping[str, Any], where: str) -> Table:
             the line and the column.
     """
     x, y, file = settings["x"], settings["y"], settings["file"]
-    problem, places = "", [f"entry {index}" for index in range(len(x))]
     if (file is None) == any(isinstance(each, str) for each in (x, y)) or type(x) is not type(y):
-        problem = ": give x and y as two lists, or a file and the names of two of its columns"
-    elif file is not None:
-        content = read_text(file, f"{where}.file") if settings["text"] is None else settings["text"]
-        where = f"{where}: {one_line(file, 60)}"
-        x, y, places = columns_of(content, (x, y), where)
-    if problem:
-        pass
-    elif len(x) != len(y):
-        problem = f": x has {len(x)} entries and y {len(y)}; give as many"
-    elif len(x) < 2:
-        problem = f" has {len(x)} row{'s' * (len(x) != 1)}; give at least 2"
+        raise UserError(f"{where}: give x and y as two lists, or a file and the names of two of its columns")
+    if file is None:
+        places = [f"entry {index}" for index in range(len(x))]
+        if len(x) != len(y):
+            raise UserError(f"{where}: x has {len(x)} entries and y {len(y)}; give as many")
     else:
-        x, y, places = (x[::-1], y[::-1], places[::-1]) if x[0] > x[-1] else (x, y, places)
-        pairs = itertools.pairwise(zip(x, places, strict=True))
-        if wrong := next((pair for pair in pairs if not pair[0][0] < pair[1][0]), None):
-            (before, its_place), (after, place) = wrong
-            problem = f": '{settings['x'] if file else 'x'}' = {after:g} in {place} does not lie beyond {before:g} in "
-            problem += f"{its_place}; sort the rows, each x once"
-    if problem:
-        raise UserError(f"{where}{problem}")
+        content = read_text(file, f"{where}.file") if settings["text"] is None else settings["text"]
+        x, y, places = columns_of(content, (x, y), f"{where}: {one_line(file, 60)}")
+        where = f"{where}: {one_line(file, 60)}"
+    if len(x) < 2:
+        raise UserError(f"{where} has {len(x)} row{'s' * (len(x) != 1)}; give at least 2")
+    if x[0] > x[-1]:
+        x, y, places = x[::-1], y[::-1], places[::-1]
+    for before, after in itertools.pairwise(range(len(x))):
+        if not x[before] < x[after]:
+            problem = f"= {x[after]:g} in {places[after]} does not lie beyond {x[before]:g} in {places[before]}"
+            raise UserError(f"{where}: '{settings['x'] if file else 'x'}' {problem}; sort the rows, each x once")
     return Table(tuple(x), tuple(y), settings["interpolation"], settings["outside"], where)
 
 
@@ -83,14 +79,15 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     """
     header, rows = rows_of(text, where)
     for name in names:
-        if (count := header.count(name)) != 1:
-            problem = f"{where} has {count or 'no'} column{'s' * (count > 1)} {shown(name)}"
-            raise UserError(problem, "; name each apart" if count else nearest(name, header))
+        if name not in header:
+            raise UserError(f"{where} has no column {shown(name)}", nearest(name, header))
+        if header.count(name) > 1:
+            raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])
     for number, cells in rows:
-        problem = ""
         if any(cells[len(header) :]):
-            problem = f" has {len(cells)} cells for {len(header)} columns; remove the rest, and write decimal points"
+            problem = f"has {len(cells)} cells for {len(header)} columns; remove the rest, and write decimal points"
+            raise UserError(f"{where}, line {number} {problem}")
         for name, column in zip(names, columns, strict=True):
             place = header.index(name)
             cell = cells[place] if place < len(cells) else ""
@@ -98,10 +95,9 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
             if value is None or not math.isfinite(value):
                 comma = re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)
                 remedy = "write decimal points, not commas" if comma else "repair or remove the row"
-                problem = problem or f", column {shown(name)}: {shown(cell)} is not a finite number; {remedy}"
-            if problem:
-                raise UserError(f"{where}, line {number}{problem}")
-            column.append(value)  # type: ignore[arg-type]
+                problem = f"{shown(cell)} is not a finite number; {remedy}"
+                raise UserError(f"{where}, line {number}, column {shown(name)}: {problem}")
+            column.append(value)
     return *columns, [f"line {number}" for number, _ in rows]
 
 

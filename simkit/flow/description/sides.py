@@ -237,14 +237,9 @@ IDLE = {
 def _axis(settings: Settings) -> Axis:
     """Return one axis."""
     ways = [key for key in ("cells", "refined", "faces") if settings[key] is not None]
-    problem = ""
     if len(ways) != 1:
-        problem = f"{' and '.join(ways)} are given" if ways else "nothing says its cells"
-        problem += "; give one of cells, refined and faces"
-    elif ways != ["faces"] and (settings["to"] is None) == (settings["length"] is None):
-        problem = "give either where the axis ends, 'to', or its 'length'"
-    if problem:
-        raise UserError(f"{settings.where}: {problem}")
+        given = f"{' and '.join(ways)} are given" if ways else "nothing says its cells"
+        raise UserError(f"{settings.where}: {given}; give one of cells, refined and faces")
     for key, idle in IDLE.items():
         for other in idle:
             if settings[key] and settings[other] and other in settings.given:
@@ -252,6 +247,8 @@ def _axis(settings: Settings) -> Axis:
     way, start, end = ways[0], settings["from"], settings["to"]
     if way == "faces":
         return _made(settings, way, axis_of_faces, settings["faces"])
+    if (end is None) == (settings["length"] is None):
+        raise UserError(f"{settings.where}: give either where the axis ends, 'to', or its 'length'")
     length = settings["length"] if end is None else end - start
     if length <= 0:
         raise settings.refuse("to", f"= {end:g} is not above 'from' = {start:g}; choose a larger one")

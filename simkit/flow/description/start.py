@@ -90,14 +90,11 @@ class StoredFields:
 def _refuse_unused(arrays: Mapping[str, Any], takes: Collection[str]) -> None:
     """Refuse arrays of which a flow would take none, and two for one component."""
     for name in arrays:
-        problem = ""
         if name not in takes:
             why = "is not an array of this flow" if name in COMPONENTS + AXES else "is unknown"
-            problem = f": '{name}' {why}; leave it out, it takes {', '.join(takes)}"
-        elif name in COMPONENTS and f"{name}_face" in arrays:
-            problem = f" has both '{name}' and '{name}_face'; give one of them"
-        if problem:
-            raise UserError(f"start{problem}", key="start")
+            raise UserError(f"start: '{name}' {why}; leave it out, it takes {', '.join(takes)}", key="start")
+        if name in COMPONENTS and f"{name}_face" in arrays:
+            raise UserError(f"start has both '{name}' and '{name}_face'; give one of them", key="start")
 
 
 def _are_at(stored: np.ndarray, centers: np.ndarray) -> bool:
@@ -144,13 +141,11 @@ class Eddies:
         self.formulas = {key: names.formula(text) for key, text in texts.items() if text is not None}
         self._is_periodic = all(pair is None for pair in sides)
         is_channel = len(sides) == 2 and sides[0] is None and sides[1] is not None
-        key, problem = "eddies", ""
         if not self._is_periodic and not is_channel:
-            problem = "need a periodic box, or a plane flow that is periodic along x and bounded along y; remove them"
-        elif is_channel and "wavenumber" in self.formulas:
-            key, problem = "eddies.wavenumber", "has no effect between sides; leave it out"
-        if problem:
-            raise settings.refuse(key, problem)
+            remedy = "a periodic box, or a plane flow that is periodic along x and bounded along y; remove them"
+            raise settings.refuse("eddies", f"need {remedy}")
+        if is_channel and "wavenumber" in self.formulas:
+            raise settings.refuse("eddies.wavenumber", "has no effect between sides; leave it out")
 
     def wavenumber(self, params: Params) -> Any:
         """Return the wavenumber of the maximum of the spectrum."""
@@ -212,14 +207,11 @@ class InitialVelocity:
         self.components = {i: given[name] for i, name in enumerate(COMPONENTS) if name in given}
         self.stream = given.get("stream_function")
         self.eddies = None if eddies is None else Eddies(eddies, settings, names, places)
-        key, problem = "stream_function", ""
         if self.stream is not None and self.components:
-            problem = "is given beside components; give one"
-        elif stored is not None and given:
-            key, problem = min(given), "is given beside start, which gives the velocity; leave one of them out"
-        if problem:
-            raise settings.refuse(key, problem)
+            raise settings.refuse("stream_function", "is given beside components; give one")
         self.stored = stored
+        if stored is not None and given:
+            raise settings.refuse(min(given), "is given beside start, which gives the velocity; leave one of them out")
         open_sides = places.domain.open_sides()
         self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
 

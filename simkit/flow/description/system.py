@@ -169,13 +169,10 @@ def joined_parameters(parameters: Mapping[str, Any] | None, time: str = "1", ada
     for name, declared in PARAMETERS.items():
         parameter = joined.get(name, declared)
         parameter = parameter if isinstance(parameter, Parameter) else Parameter(parameter)
-        problem = ""
         if isinstance(parameter.default, Mapping) or np.shape(parameter.default):
-            problem = "a table or an array; give one number"
-        elif isinstance(parameter.default, jax.Array) and parameter.default.dtype.itemsize < 4:
-            problem = f"of type {parameter.default.dtype}; give a number of 32 or 64 bits"
-        if problem:
-            raise UserError(f"parameter '{name}' is {problem}")
+            raise UserError(f"parameter '{name}' is a table or an array; give one number")
+        if isinstance(parameter.default, jax.Array) and parameter.default.dtype.itemsize < 4:
+            raise UserError(f"parameter '{name}' is of type {parameter.default.dtype}; give a number of 32 or 64 bits")
         joined[name] = Parameter(
             parameter.default,
             declared.bounds if parameter.bounds == UNBOUNDED else parameter.bounds,
