@@ -21,6 +21,7 @@ from simkit.molecular.systems.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.jamming import jamming
+from simkit.molecular.systems.learned_pair import learned_pair
 
 __all__ = [
     "barriers",
@@ -36,6 +37,7 @@ __all__ = [
     "imports",
     "interactions",
     "jamming",
+    "learned_pair",
     "minimizers",
     "phonons",
     "potentials",

@@ -17,7 +17,8 @@ MARGIN = 0.04
 class CurvePainter(Page):
     """Draws an array over a coordinate of its first axis, a curve for each number along a second one.
 
-    Coordinates ``NAME_names`` are words at the whole numbers of the coordinate NAME, each with a vertical line.
+    Coordinates ``NAME_names`` are words at the whole numbers of the coordinate NAME, each with a vertical line, and
+    those of the array the words of its curves, which then differ in color.
 
     Args:
         clip: its frames hold ``settings.quantity``, (frames, points) or (frames, points, curves), and its coordinates
@@ -56,8 +57,13 @@ class CurvePainter(Page):
                 unit = clip.units.get(along, "1")
                 fit(self.axes.set_xlabel(drawable(with_unit(plain(along), unit))), (right - left) * width)
             fit(self.axes.set_ylabel(drawable(with_unit(settings.label, settings.unit))), (top - bottom) * height)
-            style = {"color": BODIES[0], "animated": True, "lw": 1.2}
-            self._lines = [self.axes.plot([], [], **style)[0] for _ in range(self._y.shape[2])]
+            curves = [str(name) for name in clip.coordinates.get(f"{settings.quantity}_names", ())]
+            self._lines = [
+                self.axes.plot([], [], color=BODIES[index % len(BODIES) if curves else 0], animated=True, lw=1.2)[0]
+                for index in range(self._y.shape[2])
+            ]
+            if curves:
+                self.axes.legend(self._lines, [drawable(name) for name in curves], frameon=False)
             self._place_header()
             # Long numbers push the label to the left: the axes make room for both.
             numbers, least = self.axes.yaxis.get_tightbbox(), self._pixels(PADDING) / 2

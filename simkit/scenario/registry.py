@@ -10,6 +10,7 @@ FACTORIES = {
     "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
     "molecular.basin_hopping": "simkit.molecular.systems.basin_hopping:basin_hopping",
+    "molecular.learned_pair": "simkit.molecular.systems.learned_pair:learned_pair",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
     "molecular.system": "simkit.molecular.description.system:system",
     "flow.domain": "simkit.flow.description.system:system",
