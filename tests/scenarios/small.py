@@ -91,6 +91,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "alanine_dipeptide": {"config.relax.minimizer": "conjugate_gradient"},
     # A few molecules, in cells that are wide enough for short cut-offs.
     "water_box": {
+        "config.dimension": 3,
         "config.molecules.water.count": 8,
         "config.molecules.water.coordinates": [[0.0, 0.0, 0.0], [0.08165, 0.05774, 0.0], [-0.08165, 0.05774, 0.0]],
         "config.start": {"kind": "random", "separation": 0.9},
