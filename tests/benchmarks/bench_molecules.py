@@ -152,42 +152,9 @@ def metal(cells: int, steps: int) -> tuple[Work, Work]:
     return advancing(simulation, np.float64, steps), theirs
 
 
-def melt(copies: int, steps: int) -> tuple[Work, Work]:
-    """Return steps of LAMMPS's melt of chains of 100 beads, 32,000 copies beads: ours in float32, LAMMPS in float64."""
-    program = lammps(
-        "units lj\natom_style bond\natom_modify map array\nspecial_bonds fene",
-        f"read_data {shared('bench/data.chain')}\nreplicate {copies} 1 1",
-        "neighbor 0.4 bin\nneigh_modify every 1 delay 1",
-        "bond_style fene\nbond_coeff 1 30.0 1.5 1.0 1.0\npair_style lj/cut 1.12\npair_modify shift yes",
-        "pair_coeff 1 1 1.0 1.0 1.12\nfix 1 all nve\nfix 2 all langevin 1.0 1.0 10.0 904297\ntimestep 0.006\nrun 100",
-    )
-
-    def theirs() -> None:
-        program.command(f"run {steps} pre no post no")
-
-    low, high, *_ = program.extract_box()
-    sides = (np.array(high) - np.array(low)).tolist()
-    position = np.array(program.gather_atoms("x", 1, 3)).reshape(-1, 3) - np.array(low)
-    spring = {"potential": "fene", "members": "chain", "values": {"stiffness": 30, "extent": 1.5}}
-    simulation = molecular.system(
-        particles={"bead": {}},
-        molecules={"chain": {"atoms": {"bead": 100}, "count": 320 * copies, "exclude": "none", "bonds": [spring]}},
-        interactions=[
-            {"potential": "weeks_chandler_andersen", "skin": 0.4 / 1.1225, "values": {"epsilon": 1, "sigma": 1}}
-        ],
-        cell={"lengths": sides},
-        start={"positions": position.tolist()},
-        task="dynamics",
-        dynamics={"method": "langevin", "time_step": 0.006, "temperature": "T", "friction": 0.1},
-        parameters={"T": 1.0},
-    )
-    return advancing(simulation, np.float32, steps), theirs
-
-
 ROWS: dict[str, tuple[str, Callable[[int, int], tuple[Work, Work]], int, bool]] = {
     "water": ("rigid water, 0.9 nm, PME 5e-4, 2 fs; OpenMM", water, 10, False),
     "metal": ("copper, table of embedded atoms, float64; LAMMPS", metal, 20, True),
-    "melt": ("Kremer-Grest melt, Langevin; LAMMPS float64", melt, 1, False),
 }
 
 
