@@ -9,6 +9,19 @@ from simkit.errors import UserError, argument
 ENDS = 2**20
 
 
+def check_page(path: Path) -> None:
+    """Refuse a file that its name says to be no page.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UserError: with the name that it would have.
+    """
+    if path.suffix not in (".html", ".htm"):
+        raise UserError(f"{path} cannot hold a page; name it {path.stem}.html")
+
+
 def check_replaceable(
     path: Path,
     overwrite: bool,
@@ -30,31 +43,24 @@ def check_replaceable(
     """
     if not (path.exists() or path.is_symlink()):
         return
-    if not overwrite:
-        raise UserError(
-            f"{path} exists; choose another {'folder' if marks else 'file'} with "
-            f"{argument('output')}, remove it, or pass "
-            f"{argument('overwrite', 'True')} to replace it"
-        )
+    noun, replace = "folder" if marks else "file", argument("overwrite", "True")
+    another = f"choose another {noun} with {argument('output')}"
     if path.is_symlink():
         is_replaced = False
     elif marks:
         is_replaced = any((path / mark).is_file() for mark in marks)
     else:
         is_replaced = path.is_file() and is_earlier(_ends(path))
-    if not is_replaced:
-        raise UserError(
-            f"{path} is no earlier export that {argument('overwrite', 'True')} replaces; choose another with "
-            f"{argument('output')}"
-        )
-    if not marks:
-        return
-    if others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name)):
-        raise UserError(
-            f"{path} holds files that no export wrote ({', '.join(others[:3])}), which "
-            f"{argument('overwrite', 'True')} would delete; "
-            f"move them, or choose another folder with {argument('output')}"
-        )
+    problem = ""
+    if not overwrite:
+        problem = f"exists; {another}, remove it, or pass {replace} to replace it"
+    elif not is_replaced:
+        problem = f"is no earlier export that {replace} replaces; {another}"
+    elif marks and (others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name))):
+        wrote = f"holds files that no export wrote ({', '.join(others[:3])})"
+        problem = f"{wrote}, which {replace} would delete; move them, or {another}"
+    if problem:
+        raise UserError(f"{path} {problem}")
 
 
 def _ends(path: Path) -> bytes:

@@ -6,22 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simkit.core.settings import whole
 from simkit.errors import UserError, nearest
 
 
-def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarray:
-    """Return the observed array ``name`` with ``axes`` axes, frames first.
+def observed(frames: Mapping[str, np.ndarray], name: str, axes: int, shape: Sequence[int] | None = None) -> np.ndarray:
+    """Return the observed array ``name`` with ``axes`` axes, frames first, and of the given shape if there is one.
 
     Raises:
-        UserError: if it is missing, has another number of axes, or holds no frame.
+        UserError: if it is missing, has another number of axes or another shape, or holds no frame.
     """
     if name not in frames:
         raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
     array = np.asarray(frames[name])
+    problem = ""
     if array.ndim != axes:
-        raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
-    if not array.size:
-        raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
+        problem = f"has {array.ndim - 1} axes per frame; this view draws {axes - 1}"
+    elif not array.size:
+        problem = f"is empty (shape {array.shape}); there is nothing to draw"
+    elif shape is not None and array.shape != tuple(shape):
+        problem = f"has shape {array.shape}; this view needs {tuple(shape)}"
+    if problem:
+        raise UserError(f"'{name}' {problem}")
     return array
 
 
@@ -132,10 +138,7 @@ def drawn_cell(frames: Mapping[str, np.ndarray], periodic: np.ndarray | None = N
 def _edges(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
     if "box" not in frames:
         return None
-    box = observed(frames, "box", axes=2).astype(float)
-    if box.shape != (count, dimension):
-        raise UserError(f"'box' has shape {box.shape}; one edge length per direction would be {(count, dimension)}")
-    return box
+    return observed(frames, "box", axes=2, shape=(count, dimension)).astype(float)
 
 
 # Smallest visible change between two frames, in particle diameters or fractions of the color range; and the change
@@ -206,8 +209,7 @@ def choose_pace(frames: Frames, diagnostics: Frames, quantity: str, frames_per_s
 
 def choose_frames(count: int, maximum: int) -> np.ndarray:
     """Return the indices of at most ``maximum`` of ``count`` frames, evenly spread, first and last included."""
-    if maximum < 1:
-        raise UserError(f"maximum_frames is {maximum}; it must be at least 1")
+    whole("of frames", low=1).check(maximum, "maximum_frames")
     if count <= maximum:
         return np.arange(count)
     return np.array([count - 1]) if maximum == 1 else np.rint(np.linspace(0, count - 1, maximum)).astype(int)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.expressions.evaluation import Named, SpatialAxis, expression
+from simkit.core.expressions.evaluation import Named, expression
+from simkit.core.expressions.functions import lowest_point
 from simkit.core.expressions.measures import measure
 from simkit.errors import UserError
 from simkit.flow.grid import bounded_axis
-from tests.core.test_expressions import FIELD, FORMULAS, LIFT, NUMBERS, TIME, U, X, Y, lowest, measured, of
+from tests.core.test_expressions import FIELD, FORMULAS, LIFT, NUMBERS, TIME, U, X, Y, measured, of
 from tests.differences import central_difference
 from tests.flow.plane_channel import plane_channel
 from tests.molecular.clusters import cluster
@@ -22,7 +23,8 @@ def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
 
     def place(x, y):
         f = (points[:, None] - x) ** 2 + 2 * (points - y) ** 2 - 3
-        return lowest(jnp.asarray(f), (SpatialAxis("x", points), SpatialAxis("y", points)))
+        value, coordinates = lowest_point(jnp.asarray(f), (points, points))
+        return jnp.stack([*coordinates, value])
 
     # Exact for parabolas, and so are the derivatives.
     np.testing.assert_allclose(place(0.42, 0.67), [0.42, 0.67, -3], rtol=0, atol=1e-13)
