@@ -14,7 +14,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError, nearest, one_line
 
 __all__ = ["Transfer", "from_jax", "gymnasium", "to_jax"]
@@ -377,7 +377,7 @@ class _Programs:
             )
             quantities = seen(states, current)
             # Non-finite numbers end an episode, whatever the function says.
-            broken = many.status(states, current) == Status.NON_FINITE
+            broken = status_of(many)(states, current) == Status.NON_FINITE
             rewards, ended = jax.vmap(reward)(quantities), jnp.broadcast_to(jax.vmap(ends)(quantities), (members,))
             rewards = jnp.where(is_new | broken, 0, jnp.asarray(rewards, jnp.float32))
             return states, jnp.nan_to_num(flat(quantities)), rewards, ~is_new & (ended | broken)

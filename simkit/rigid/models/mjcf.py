@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.settings import arguments, whole, word
+from simkit.core.settings import arguments, named, record, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.core.status import Status, at_frames, cautioned, is_finite
 from simkit.errors import UserError
@@ -24,6 +25,7 @@ from simkit.rigid.models.description import Description, describe, place
 from simkit.rigid.models.engine import Engine, Memory, silent, watched
 from simkit.rigid.models.joint_coordinates import simkit_engine
 from simkit.rigid.models.mjx import mjx_engine
+from simkit.rigid.models.motors import RULES, Motor, add_motors
 from simkit.rigid.models.mujoco_c import mujoco_engine
 from simkit.rigid.models.source import compiled, library, read_spec, without_reports
 from simkit.rigid.quantities import RIGID
@@ -42,6 +44,9 @@ _checked = arguments(
     engine=word("engine", ENGINES),
     substeps=whole("time steps per step of the simulation", low=1),
     solver_iterations=whole("iterations of the constraint solver; 0 for those of the model", low=0),
+    motors=named(
+        "motors by joint, behind the actuators of the model", record("a motor", Motor, RULES), r"[\w .:/-]{1,99}"
+    ),
 )
 
 
@@ -61,7 +66,14 @@ class Articulated:
 
 
 @_checked
-def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+def mjcf(
+    model: str | Path,
+    *,
+    engine: str = "mjx",
+    substeps: int = 1,
+    solver_iterations: int = 0,
+    motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
+) -> Simulation:
     """Return the simulation of an articulated model.
 
     Actuators are driven open loop, ``u_i(t) = c_i + a_i sin(2 pi f t + phi_i)``, within their own limits.
@@ -85,6 +97,9 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
         substeps: time steps per step of the simulation. Good values: 1; with ``"mujoco"`` as many as a frame has.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
+        motors: by name of joint, ``drive`` (``"torque"``, ``"position"`` or ``"velocity"``: what the control is),
+            ``gain``, ``damping`` (of a position) and ``limit`` (of the force), such as ``{"knee": {"drive":
+            "position", "gain": 50.0, "damping": 5.0}}``; their controls follow those of the model's actuators.
 
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
@@ -102,11 +117,18 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
         >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
         1.80 m, by hand 1.80 m
     """
-    return _simulation(read_spec(model), engine, substeps, solver_iterations)
+    return _simulation(read_spec(model), engine, substeps, solver_iterations, motors)
 
 
 @_checked
-def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+def from_text(
+    *,
+    model: str,
+    engine: str = "mjx",
+    substeps: int = 1,
+    solver_iterations: int = 0,
+    motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
+) -> Simulation:
     """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
     Args:
@@ -116,11 +138,12 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
         substeps: time steps per step of the simulation.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
+        motors: as for `mjcf`.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
     """
-    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations)
+    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, motors)
 
 
 @described(
@@ -131,7 +154,8 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     position_x=("m", "first body along x"),
     residual=("m/s", "largest error of the laws of contact so far"),
 )
-def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
+def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int, motors: Any) -> Simulation:
+    add_motors(spec, motors or {})
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(without_reports(spec)))
