@@ -138,7 +138,7 @@ def from_text(
         substeps: time steps per step of the simulation.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
-        motors: as for `mjcf`.
+        motors: by name of joint, which drive it beside the actuators of the model.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
