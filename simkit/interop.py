@@ -1,17 +1,23 @@
-"""Exchange of arrays with NumPy, PyTorch and CuPy by DLPack, with a record of each copy and change of precision."""
+"""Exchange of arrays with NumPy, PyTorch and CuPy by DLPack, and environments for learners of Gymnasium."""
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment
+from simkit.core.settings import arguments, whole
+from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError, nearest, one_line
 
-__all__ = ["Transfer", "from_jax", "to_jax"]
+__all__ = ["Transfer", "from_jax", "gymnasium", "to_jax"]
 
 LIBRARIES = ("numpy", "torch", "cupy")
 # Types that JAX replaces by those of half the width unless 64 bits are enabled.
@@ -250,3 +256,175 @@ def _address(array: Any) -> int | None:
 def _pointer(array: Any) -> int | None:
     """Return the memory address of a JAX array, ``None`` for one that is sharded over devices."""
     return array.unsafe_buffer_pointer() if len(array.devices()) == 1 else None
+
+
+type Numbers = np.ndarray[Any, Any]
+
+
+def _never(quantities: Arrays) -> bool:
+    return False
+
+
+@arguments(
+    members=whole("environments that run at once", low=1),
+    hold=whole("steps for which an action is held", low=1),
+    steps=whole("actions after which an episode is cut off", low=1),
+)
+def gymnasium(
+    simulation: Simulation,
+    *,
+    action: str,
+    observed: Sequence[str],
+    reward: Callable[[Arrays], Any],
+    ends: Callable[[Arrays], Any] = _never,
+    members: int = 16,
+    hold: int = 1,
+    steps: int = 1000,
+) -> Any:
+    """Return a `gymnasium.vector.VectorEnv` of members of a simulation, which take a parameter as their action.
+
+    All members advance in one compiled program. A member whose episode ended starts anew at the next step, whose action
+    it does not take and whose reward is zero (``AutoresetMode.NEXT_STEP``). A member whose numbers are no longer finite
+    ends. The seed of `reset` sets that of each start, such as of ``velocity_scatter``.
+
+    Args:
+        simulation: one whose step depends on the action.
+        action: path of the parameter that is the action, such as ``"control"``; its bounds are those of the action.
+        observed: names of observed arrays and diagnostics that make up an observation, flat and in this order.
+        reward: function of all observed arrays and diagnostics after a step, by name, to a number.
+        ends: likewise, to whether the episode ends.
+        members: number of environments.
+        hold: steps of the simulation for each action.
+        steps: actions after which an episode is cut off.
+
+    Raises:
+        UserError: if gymnasium is not installed, the action is not a parameter, or a name is not observed.
+
+    Example:
+        >>> cart = simkit.load("cartpole").build()
+        >>> upright = lambda now: jnp.cos(now["joint_position"][1])
+        >>> make = lambda: simkit.interop.gymnasium(
+        ...     cart, action="control", observed=["joint_position", "joint_velocity"], reward=upright, hold=3
+        ... )
+        >>> callable(make)  # needs the extra: pip install simkit-physics[gymnasium]
+        True
+    """
+    try:
+        library = importlib.import_module("gymnasium")
+    except ImportError as error:
+        raise UserError("gymnasium is not installed: pip install 'simkit-physics[gymnasium]'") from error
+    leaves = paths.leaves(simulation.params)
+    if action not in leaves:
+        raise UserError(f"action = '{action}' is not a parameter", paths.hint(action, leaves))
+    known = {**simulation.shapes.observed, **simulation.shapes.diagnosed}
+    for name in observed:
+        if name not in known:
+            raise UserError(f"observed names '{name}', which is not observed", paths.hint(name, known))
+    return _environment_class(library)(_Programs(simulation, action, observed, reward, ends, members, hold), steps)
+
+
+class _Programs:
+    """Compiled functions of a batch, and the shapes of what enters and leaves them.
+
+    Attributes:
+        start: ``key -> (states, observations)``.
+        step: ``(states, actions, is_new, key) -> (states, observations, rewards, ended)``.
+        action: default, and its bounds.
+        width: numbers of an observation.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        action: str,
+        observed: Sequence[str],
+        reward: Callable[[Arrays], Any],
+        ends: Callable[[Arrays], Any],
+        members: int,
+        hold: int,
+    ) -> None:
+        many, params = ensemble(simulation, over=[action]), simulation.params
+        advance, default = segment(many, hold), paths.leaves(params)[action]
+        declared = simulation.parameters.get(action)
+        self.members, self.action = members, default
+        self.bounds = declared.bounds if declared else (-np.inf, np.inf)
+        shapes = {**simulation.shapes.observed, **simulation.shapes.diagnosed}
+        self.width = sum(int(np.prod(shapes[name].shape)) for name in observed)
+
+        def given(actions: jax.Array) -> Params:
+            return paths.replaced(params, {action: jnp.asarray(actions, default.dtype)})
+
+        def seen(states: State, current: Params) -> Arrays:
+            return {**many.observe(states, current), **many.diagnose(states, current)}
+
+        def flat(quantities: Arrays) -> jax.Array:
+            parts = [jnp.asarray(quantities[name], jnp.float32).reshape(members, -1) for name in observed]
+            return jnp.concatenate(parts, axis=1)
+
+        def fresh(key: jax.Array) -> tuple[State, Params]:
+            current = given(jnp.broadcast_to(default, (members, *default.shape)))
+            return many.init(current, jax.random.split(key, members)), current
+
+        def start(key: jax.Array) -> tuple[State, jax.Array]:
+            states, current = fresh(key)
+            return states, flat(seen(states, current))
+
+        def step(states: State, actions: jax.Array, is_new: jax.Array, key: jax.Array) -> Any:
+            current = given(actions)
+            begun, moved = fresh(key)[0], advance(states, current)
+            states = jax.vmap(lambda new, a, b: jax.tree.map(lambda a, b: jnp.where(new, a, b), a, b))(
+                is_new, begun, moved
+            )
+            quantities = seen(states, current)
+            # Non-finite numbers end an episode, whatever the function says.
+            broken = status_of(many)(states, current) == Status.NON_FINITE
+            rewards, ended = jax.vmap(reward)(quantities), jnp.broadcast_to(jax.vmap(ends)(quantities), (members,))
+            rewards = jnp.where(is_new | broken, 0, jnp.asarray(rewards, jnp.float32))
+            return states, jnp.nan_to_num(flat(quantities)), rewards, ~is_new & (ended | broken)
+
+        self.start, self.step = jax.jit(start), jax.jit(step)
+
+
+def _environment_class(library: Any) -> Any:
+    """Return the class of environments, whose base is that of gymnasium."""
+    vector, box = importlib.import_module("gymnasium.vector"), library.spaces.Box
+
+    class Environment(vector.VectorEnv):
+        """A batch of simulations."""
+
+        metadata = {"autoreset_mode": vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+        def __init__(self, programs: _Programs, steps: int) -> None:
+            self.num_envs, self._programs, self._limit = programs.members, programs, steps
+            low, high = programs.bounds
+            # One number is an action of one component.
+            self._shape = programs.action.shape
+            self.single_action_space = box(float(low), float(high), self._shape or (1,), np.float32)
+            self.single_observation_space = box(-np.inf, np.inf, (programs.width,), np.float32)
+            batch = vector.utils.batch_space
+            self.action_space = batch(self.single_action_space, self.num_envs)
+            self.observation_space = batch(self.single_observation_space, self.num_envs)
+            self._key = jax.random.key(0)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Numbers, dict[str, Any]]:
+            """Start all members anew."""
+            del options
+            self._key = self._key if seed is None else jax.random.key(seed)
+            self._key, key = jax.random.split(self._key)
+            self._states, observations = self._programs.start(key)
+            self._is_new = np.zeros(self.num_envs, bool)
+            self._taken = np.zeros(self.num_envs, int)
+            return np.asarray(observations), {}
+
+        def step(self, actions: Any) -> tuple[Numbers, Numbers, Numbers, Numbers, dict[str, Any]]:
+            """Advance all members by one action each, (members, ...)."""
+            self._key, key = jax.random.split(self._key)
+            given = jnp.asarray(actions).reshape(self.num_envs, *self._shape)
+            self._states, *outcome = self._programs.step(self._states, given, self._is_new, key)
+            observations, rewards, ended = map(np.asarray, outcome)
+            self._taken = np.where(self._is_new, 0, self._taken + 1)
+            cut_off = (self._taken >= self._limit) & ~ended
+            self._is_new = ended | cut_off
+            return observations, rewards, ended, cut_off, {}
+
+    return Environment

@@ -11,6 +11,7 @@ import pytest
 
 from simkit import interop
 from simkit.errors import UserError
+from simkit.rigid import projectile
 from tests.tables import every
 
 
@@ -202,3 +203,36 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(UserError, match="cupy is not installed; pip install cupy"):
         interop.from_jax(jnp.ones(2), "cupy")
+
+
+def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
+    """A push is held for the two steps of an action; an episode of three actions is cut off, and then starts again."""
+    gymnasium = pytest.importorskip("gymnasium")
+    puck = projectile(integrator="velocity_verlet").with_params(drag=0.0)
+    environment = interop.gymnasium(
+        puck,
+        action="gravity",
+        observed=["height", "position_x"],
+        reward=lambda now: now["height"],
+        members=3,
+        hold=2,
+        steps=3,
+    )
+    assert isinstance(environment, gymnasium.vector.VectorEnv) and environment.observation_space.shape == (3, 2)
+    first, _ = environment.reset(seed=1)
+    pulls = np.array([[0.0], [5.0], [9.81]], np.float32)
+    seen, rewards, ended, cut_off, _ = environment.step(pulls)
+    state = puck.init(puck.params, jax.random.key(0))
+    for member, pull in enumerate(pulls[:, 0]):
+        params, after = puck.params | {"gravity": jnp.asarray(pull)}, state
+        for _ in range(2):
+            after = puck.step(after, params)
+        np.testing.assert_allclose(seen[member, 0], puck.diagnose(after, params)["height"], rtol=1e-6)
+    np.testing.assert_array_equal(rewards, seen[:, 0])
+    environment.step(pulls)
+    assert not ended.any() and not cut_off.any() and environment.step(pulls)[3].all()
+    again, rewards, _, cut_off, _ = environment.step(pulls)
+    np.testing.assert_array_equal(again, first)
+    assert not rewards.any() and not cut_off.any()
+    with pytest.raises(UserError, match="action = 'gravit' is not a parameter; did you mean 'gravity'"):
+        interop.gymnasium(puck, action="gravit", observed=[], reward=lambda now: 0.0)

@@ -21,7 +21,7 @@ OF_THE_COMMAND_LINE = ("cli/", "scenario/over", "export/programs/")
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
     "errors": -1,
-    "interop": 1,
+    "interop": 2,
     "plugins": 0,
     "core": 1,
     "molecular": 2,

@@ -1,20 +1,28 @@
 """Rigid bodies in contact: ours, brax's spring pipeline and MuJoCo's C engine in turn.
 
-Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_rigid.py [spheres pile single many compile memory]``.
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_rigid.py [spheres pile single many walkers compile memory]``.
 Float32, on the processor, all on all cores: MuJoCo, in float64, by the threads of `mujoco.rollout`, ours and brax with
 the members divided between devices. All follow the same bodies from the same places at one time step; rates are members
 times steps per second, the best of ``--repeats`` runs taken in turn, compilation apart.
 What they do per step differs: MuJoCo and ours solve for contact forces, ours with the number of
 sweeps that the row names, while a spring pipeline applies penalty impulses once, at no friction cone that stacks could
 stand on. The largest overlap at the end stands beside every rate.
+
+Walkers are the models of brax, from one set of states: ours on the engine in joint coordinates, MJX, brax's generalized
+pipeline and `mujoco.rollout` on one thread, in turn, per second of CPU time, which other programs on the machine change
+little. Beside them stand the Jacobian of a step by the velocities, ours and MJX's, and what its compilation takes. The
+peers' contacts are soft, by the few solver iterations of the models; ours hard and solved to rounding.
 """
 
 import argparse
 import dataclasses
+import functools
 import os
 import resource
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +32,7 @@ from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.simulation import Simulation
-from simkit.rigid import bouncing_ball
+from simkit.rigid import bouncing_ball, mjcf
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.vector import Vector, stacked
 from simkit.rigid.bodies.bodies import Bodies, repeat
@@ -36,7 +44,7 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
-from tests.benchmarks.timing import best
+from tests.benchmarks.timing import best, cost
 
 TIME_STEP, BODIES, FRICTION = 0.004, 10, 0.5
 MUJOCO_SHAPES = {"spheres": 'type="sphere" size="0.1"', "pile": 'type="box" size="0.1 0.1 0.1"'}
@@ -250,6 +258,85 @@ def in_turn(rows: dict[str, tuple[Callable[[], None], float]], work: int, repeat
         )
 
 
+def walkers(name: str, members: int, repeats: int, steps: int = 20) -> None:
+    """Print rates of a walker of brax, and of the Jacobian of its step, by ours and by peers in turn."""
+    import mujoco
+    from brax.generalized import pipeline
+    from brax.io import mjcf as brax_models
+    from mujoco import mjx, rollout
+
+    path = Path(pipeline.__file__).parents[1] / "envs" / "assets" / f"{name}.xml"
+    simulation = mjcf(path, engine="simkit")
+    many, params = ensemble(simulation), simulation.with_params(velocity_scatter=0.3).params
+    advance = jax.jit(segment(many, steps))
+    state = jax.jit(many.init)(params, jax.random.split(jax.random.key(0), members))
+    for _ in range(15):
+        state = advance(state, params)
+    position, velocity = state.memory.position, state.memory.velocity
+    model = mujoco.MjModel.from_xml_path(str(path))
+    device_model, system = mjx.put_model(model), brax_models.load(path)
+
+    def stepped(step: Callable[[Any], Any], start: Any) -> Any:
+        return jax.lax.scan(lambda now, _: (step(now), None), start, None, length=steps)[0]
+
+    def data(position: jax.Array, velocity: jax.Array) -> Any:
+        return mjx.make_data(device_model).replace(qpos=position, qvel=velocity)
+
+    def by_mjx(position: jax.Array, velocity: jax.Array) -> jax.Array:
+        return stepped(lambda now: mjx.step(device_model, now), data(position, velocity)).qpos
+
+    def by_brax(position: jax.Array, velocity: jax.Array) -> jax.Array:
+        still = jnp.zeros(system.act_size())
+        return stepped(lambda now: pipeline.step(system, now, still), pipeline.init(system, position, velocity)).q
+
+    pool, host = rollout.Rollout(nthread=0), [mujoco.MjData(model)]
+    full = np.concatenate([np.zeros((members, 1)), position, velocity], axis=1).astype(float)
+    mjx_run, brax_run = jax.jit(jax.vmap(by_mjx)), jax.jit(jax.vmap(by_brax))
+    rows = {
+        "MJX": lambda: mjx_run(position, velocity),
+        "ours": lambda: advance(state, params),
+        "brax-generalized": lambda: brax_run(position, velocity),
+        "mujoco.rollout, one thread": lambda: pool.rollout(model, host, full, nstep=steps),
+    }
+    per_second(rows, members * steps, repeats, f"{name} steps")
+
+    one = jax.tree.map(lambda leaf: leaf[0], state)
+
+    def our_step(velocity: jax.Array) -> jax.Array:
+        memory = dataclasses.replace(one.memory, velocity=velocity)
+        after = simulation.step(dataclasses.replace(one, memory=memory), params).memory
+        return jnp.concatenate([after.position, after.velocity])
+
+    def mjx_step(velocity: jax.Array) -> jax.Array:
+        after = mjx.step(device_model, data(position[0], velocity))
+        return jnp.concatenate([after.qpos, after.qvel])
+
+    jacobians = {}
+    for kind, function in (("MJX", mjx_step), ("ours", our_step)):
+        lowered = jax.jit(jax.vmap(jax.jacfwd(function))).lower(velocity[: members // 4])
+        began = time.process_time()
+        program = lowered.compile()
+        print(f"  compiling the Jacobian of a step of {name}, {kind}: {time.process_time() - began:.1f} s of CPU")
+        jacobians[kind] = functools.partial(program, velocity[: members // 4])
+    per_second(jacobians, members // 4, repeats, f"{name} Jacobians")
+
+
+def per_second(rows: dict[str, Callable[[], Any]], work: int, repeats: int, what: str) -> None:
+    """Print rates per second of CPU time, and ratios to the first row, of programs that run in turn."""
+    for run in rows.values():
+        jax.block_until_ready(run())
+    seconds = {name: [] for name in rows}
+    for _ in range(repeats):
+        for name, run in rows.items():
+            seconds[name].append(cost(run))
+    least = {name: min(times) for name, times in seconds.items()}
+    base = next(iter(least))
+    for name, each in least.items():
+        print(
+            f"  {name:28s} {work / each:12,.0f} {what} per CPU second  {least[base] / each:7.2f} x {base}", flush=True
+        )
+
+
 def compile_times() -> None:
     """Print what compiling the derivative of a ball's height through 200 steps takes, and brax's after ours.
 
@@ -317,12 +404,13 @@ def reverse_memory() -> None:
 def main() -> None:
     """Print the rows asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    choices = ("spheres", "pile", "single", "many", "compile", "memory")
+    choices = ("spheres", "pile", "single", "many", "walkers", "compile", "memory")
     parser.add_argument("rows", nargs="*", default=choices)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--members", type=int, default=1024)
     parser.add_argument("--counts", type=int, nargs="*", default=[100, 400, 1600, 10_000])
     parser.add_argument("--sweeps", type=int, nargs="*", default=[12, 4])
+    parser.add_argument("--walkers", nargs="*", default=["hopper", "ant", "humanoid"])
     parser.add_argument("--settle", type=int, default=800)
     options = parser.parse_args()
     threads = os.cpu_count() or 1
@@ -355,6 +443,9 @@ def main() -> None:
                     many_bodies(kind, count, options.settle, options.repeats, options.sweeps)
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(f"  {megabytes:.0f} MB at most, of both")
+    if "walkers" in options.rows:
+        for name in options.walkers:
+            walkers(name, options.members, options.repeats)
     if "compile" in options.rows:
         compile_times()
     if "memory" in options.rows:

@@ -101,6 +101,12 @@ class Constraints:
         return 3 * len(self.bodies) + 3 * len(self.turned) + len(self.gears)
 
     @property
+    def joints(self) -> tuple[tuple[int, float], ...]:
+        """Velocity and sign of each scalar row of one joint: limits from below, from above, friction."""
+        first, rubbing = self.limited.tolist(), self.rubbing.tolist()
+        return (*((n, 1.0) for n in first), *((n, -1.0) for n in first), *((n, 1.0) for n in rubbing))
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of contacts and of scalar rows: limits from below, from above, friction, equalities."""
         scalar = 2 * len(self.limited) + len(self.rubbing) + self.equalities
@@ -193,7 +199,8 @@ def rows_of(
         contact=now.contact,
         closing=jnp.maximum(now.gap, 0) / time_step,
         friction=friction,
-        scalar=now.scalar,
+        joints=constraints.joints,
+        scalar=now.scalar[len(constraints.joints) :],
         offset=jnp.concatenate([jnp.maximum(now.error[:limits], 0) / time_step, 0 * now.error[limits:]]),
         lower=jnp.concatenate([none, -impulse, -free]),
         upper=jnp.concatenate([none + jnp.inf, impulse, free]),

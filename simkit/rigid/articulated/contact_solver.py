@@ -13,11 +13,11 @@ of more contacts than a body needs, such as the four corners of a box, unique, a
 derivative of a box that spins; what rests creeps by ``g dt / s``, 2e-10 m/s at time steps of 2 ms in float64.
 
 In every contact, and every scalar row, the laws are one equation with the projection P that clips the normal impulse
-at zero and then the tangential one at the friction: ``p = P(p - k y)``. A few iterations of the alternating direction
-method of multipliers, as in J. Carpentier, Q. Le Lidec and L. Montaut, arXiv:2405.17020, start from the impulses of the
-last step; steps of Newton's method on this equation, which is smooth but for the edges between open, stuck and sliding
-contacts, then converge to rounding, nearly always within six. Both are fixed in number. The derivative is that of the
-solution by the implicit function theorem.
+at zero and then the tangential one at the friction: ``p = P(p - k y)``. Steps of Newton's method on it, smooth but
+for the edges between open, stuck and sliding contacts, converge to rounding: from the impulses of the last step
+mostly within one or two, else from impulses that a few iterations of the alternating direction method of multipliers
+find, as in J. Carpentier, Q. Le Lidec and L. Montaut, arXiv:2405.17020. The derivative is that of the solution by the
+implicit function theorem.
 """
 
 import dataclasses
@@ -26,10 +26,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from simkit.core.formulation import computed_once_on_cpu, precise_product
+from simkit.core.formulation import by_device, computed_once_on_cpu
 from simkit.core.pytrees import pytree
-from simkit.rigid.articulated.dynamics import solve
+from simkit.rigid.articulated.linear import (
+    UNROLLED,
+    applied,
+    applied_transposed,
+    gram,
+    inverse,
+    largest,
+    refined,
+    solve,
+    solve_by,
+    total,
+)
+from simkit.rigid.articulated.tree import like
 
 # Over-relaxation of the iterations; between 1.5 and 1.8 is customary.
 RELAXATION = 1.6
@@ -37,6 +50,13 @@ RELAXATION = 1.6
 STIFFNESS = {"float64": 1e8, "float32": 3e3}
 # Lengths of a Newton step that are tried; the one with the least error is taken, even if that grows.
 LENGTHS = (1.0, 0.6, 0.3, 0.1, 0.03)
+# Iterations of the method of multipliers, and most steps of Newton's method before and after them.
+ITERATIONS, FIRST_STEPS, STEPS = 10, 4, 8
+# Error at which Newton's method ends, in spacings of numbers of the size of the largest speed or impulse.
+ROUNDING = 16
+# Impulses per effective mass, in units of the free speed, above which a solution may be that of a contact that wedges,
+# held by its compliance alone; it is then sought from the method of multipliers, which finds others first.
+LARGE = 30
 
 
 @pytree
@@ -54,14 +74,15 @@ class Impulses:
 
 @pytree
 class Rows:
-    """Constraints at the velocities of a mechanism: C contacts and S scalar rows.
+    """Constraints at the velocities of a mechanism: C contacts and S scalar rows, the first N of one joint each.
 
     Attributes:
         normal: unit vectors from the first body of each contact to the second, (C, 3).
         contact: Jacobians of the velocity of the second body relative to the first, (C, 3, nv).
         closing: speed at which each contact may close in m/s, gap over time step, (C,).
         friction: coefficient of each contact, (C,).
-        scalar: Jacobians of the scalar rows, (S, nv).
+        joints: velocity that each of the first rows holds, and its sign, N pairs.
+        scalar: Jacobians of the other scalar rows, (S - N, nv).
         offset: b of the scalar rows, (S,).
         lower: bound of their impulses, (S,).
         upper: bound of their impulses, (S,).
@@ -71,71 +92,84 @@ class Rows:
     contact: jax.Array
     closing: jax.Array
     friction: jax.Array
+    joints: tuple[tuple[int, float], ...] = dataclasses.field(metadata={"static": True})
     scalar: jax.Array
     offset: jax.Array
     lower: jax.Array
     upper: jax.Array
 
+    def of_joints(self, values: jax.Array) -> jax.Array:
+        """Return the rates of the rows of one joint at velocities (nv, ...), (N, ...)."""
+        return _constant_product(self._table(len(values)), values)
 
-def _times(rows: Rows, velocity: jax.Array) -> Impulses:
-    """Return J v."""
-    return Impulses(
-        contact=jnp.sum(rows.contact * velocity[None, None], axis=2),
-        scalar=jnp.sum(rows.scalar * velocity[None], axis=1),
-    )
+    def on_joints(self, values: jax.Array, size: int, power: int = 1) -> jax.Array:
+        """Return the sums (nv, ...) of the first N of values of scalar rows, times a power of the sign of each."""
+        return _constant_product((self._table(size) ** power).T, values[: len(self.joints)])
+
+    def _table(self, size: int) -> np.ndarray:
+        table = np.zeros((len(self.joints), size))
+        for row, (joint, sign) in enumerate(self.joints):
+            table[row, joint] = sign
+        return table
+
+
+def _constant_product(matrix: np.ndarray, values: jax.Array) -> jax.Array:
+    return jnp.tensordot(jnp.asarray(matrix, values.dtype), values, 1, precision="highest")
+
+
+def rates(rows: Rows, velocity: jax.Array) -> Impulses:
+    """Return J v, (C, 3) and (S,)."""
+    joints, others = rows.of_joints(velocity), applied(rows.scalar, velocity)
+    return Impulses(contact=_contact_rates(rows.contact, velocity), scalar=jnp.concatenate([joints, others]))
+
+
+def _contact_rates(contact: jax.Array, velocity: jax.Array) -> jax.Array:
+    """Return the product of Jacobians (C, 3, nv, ...) with velocities, (C, 3, ...)."""
+    return applied(_flat(contact), velocity).reshape(-1, 3, *velocity.shape[1:])
+
+
+def _flat(rows: jax.Array) -> jax.Array:
+    """Return vectors (n, 3, ...) as rows (3 n, ...)."""
+    return rows.reshape(-1, *rows.shape[2:])
 
 
 def _transposed(rows: Rows, impulses: Impulses) -> jax.Array:
     """Return J^T p, (nv,)."""
-    contact = jnp.sum(rows.contact * impulses.contact[:, :, None], axis=(0, 1))
-    return contact + jnp.sum(rows.scalar * impulses.scalar[:, None], axis=0)
+    size = rows.contact.shape[2]
+    jacobian = jnp.concatenate([_flat(rows.contact), rows.scalar])
+    others = jnp.concatenate([_flat(impulses.contact), impulses.scalar[len(rows.joints) :]])
+    return applied_transposed(jacobian, others) + rows.on_joints(impulses.scalar, size)
 
 
-def _applied(matrix: jax.Array, vector: jax.Array) -> jax.Array:
-    return jnp.sum(matrix * vector[None], axis=1)
-
-
-def inverse(matrix: jax.Array) -> jax.Array:
-    """Return the inverse of a matrix (n, n, ...), by Gauss-Jordan elimination without pivots.
-
-    Without a library: from 32 rows on LAPACK takes several threads, and with other programs on the machine up to 17 ms.
+def _gram(rows: Rows, contact: jax.Array, weight: jax.Array) -> jax.Array:
+    """Return the sum of products of the Jacobians of the rows, on the left, with others.
 
     Args:
-        matrix: positive definite, with members along trailing axes.
+        rows: of the constraints.
+        contact: on the right in place of the Jacobians of the contacts, (C, 3, nv, ...).
+        weight: of each scalar row, (S, ...).
     """
-
-    def eliminate(n: jax.Array, now: jax.Array) -> jax.Array:
-        pivot = 1 / now[n, n]
-        row, column = (now[n] * pivot).at[n].set(pivot), now[:, n].at[n].set(0)
-        cleared = now.at[:, n].set(0)
-        return (cleared - column[:, None] * row[None]).at[n].set(row)
-
-    return jax.lax.fori_loop(0, len(matrix), eliminate, matrix)
+    first = len(rows.joints)
+    left = jnp.concatenate([_flat(rows.contact), rows.scalar])
+    right = jnp.concatenate([_flat(contact), weight[first:][:, None] * rows.scalar])
+    diagonal = rows.on_joints(weight, right.shape[1], power=2)
+    return gram(left, right) + like(np.eye(len(diagonal)), diagonal[None]) * diagonal
 
 
-def _gram(rows: Rows, left_contact: jax.Array, left_scalar: jax.Array) -> jax.Array:
-    """Return the sum of products of two Jacobians, (nv, nv, ...)."""
-    left = jnp.concatenate([left_contact.reshape(-1, *left_contact.shape[2:]), left_scalar])
-    right = jnp.concatenate([rows.contact.reshape(-1, *rows.contact.shape[2:]), rows.scalar])
-    return _product(left, right)
-
-
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Return ``left^T right`` of (rows, nv, ...) each, (nv, nv, ...)."""
-    if left.ndim == 2:
-        return precise_product(left.T, right)
-    return jnp.einsum("ri...,rj...->ij...", left, right, precision="highest")
+def _dot(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return dot products along the second axis, of three, written out for vectors of members."""
+    return a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
 
 
 def _length(vectors: jax.Array) -> jax.Array:
     """Return lengths of vectors along the second axis, with derivative zero at zero."""
-    squares = jnp.sum(vectors * vectors, axis=1)
+    squares = _dot(vectors, vectors)
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
 
 
 def _parts(normal: jax.Array, vectors: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return normal components (C, ...) and tangential parts (C, 3, ...)."""
-    along = jnp.sum(normal * vectors, axis=1)
+    along = _dot(normal, vectors)
     return along, vectors - along[:, None] * normal
 
 
@@ -151,18 +185,33 @@ def _allowed(rows: Rows, wanted: Impulses) -> Impulses:
 
 def _slips(rows: Rows, velocity: jax.Array) -> Impulses:
     """Return J v + b."""
-    moved = _times(rows, velocity)
+    moved = rates(rows, velocity)
     return Impulses(
         contact=moved.contact + rows.closing[:, None] * rows.normal,
         scalar=moved.scalar + rows.offset,
     )
 
 
-def _stiffness(rows: Rows, mobility: jax.Array) -> Impulses:
-    """Return the inverse of the mean mobility of each row: kg, or kg m^2, with a length to broadcast."""
-    moved = jnp.sum(rows.contact[:, :, :, None] * mobility[None, None], axis=2)
-    contact = jnp.sum(moved * rows.contact, axis=(1, 2)) / 3
-    scalar = jnp.sum(jnp.sum(rows.scalar[:, :, None] * mobility[None], axis=1) * rows.scalar, axis=1)
+def row_stiffness(rows: Rows, mobility: jax.Array) -> Impulses:
+    """Return the inverse of the mean mobility of each row in kg or kg m^2, (C, 1) and (S,).
+
+    Args:
+        rows: of the constraints.
+        mobility: inverse of the mass matrix, (nv, nv).
+    """
+    rows, mobility = jax.lax.stop_gradient((rows, mobility))
+
+    def mobilities(jacobian: jax.Array) -> jax.Array:
+        if mobility.ndim == 2 or len(jacobian) > UNROLLED:
+            # With the rows last, as members are.
+            columns = jnp.moveaxis(jacobian, 0, -1)
+            return jnp.moveaxis(applied_transposed(columns, applied(mobility[..., None], columns)), -1, 0)
+        each = [applied(row[None], computed_once_on_cpu(applied(mobility, row))) for row in jacobian]
+        return jnp.concatenate([jnp.zeros_like(jacobian[:0, 0]), *each])
+
+    contact = jnp.mean(mobilities(_flat(rows.contact)).reshape(-1, 3, *mobility.shape[2:]), axis=1)
+    own = jnp.stack([mobility[n, n] for n in range(len(mobility))])
+    scalar = jnp.concatenate([jnp.abs(rows.of_joints(own)), mobilities(rows.scalar)])
     # A contact that nothing can move, as of two bodies of one slide, has no mobility.
     tiny = jnp.finfo(mobility.dtype).tiny ** 0.5
     return Impulses(contact=1 / jnp.maximum(contact, tiny)[:, None], scalar=1 / jnp.maximum(scalar, tiny))
@@ -173,26 +222,88 @@ _minus = functools.partial(jax.tree.map, jnp.subtract)
 _times_each = functools.partial(jax.tree.map, jnp.multiply)
 
 
+@pytree
+class _Search:
+    """Newton's method at some velocities and impulses, and the best ones so far.
+
+    Attributes:
+        velocity: (nv,).
+        impulses: of the constraints.
+        slips: J v + b.
+        best: velocities, impulses and largest error of the laws in m/s or rad/s.
+        goes_on: whether the best error is above rounding, ().
+    """
+
+    velocity: jax.Array
+    impulses: Impulses
+    slips: Impulses
+    best: tuple[jax.Array, Impulses, jax.Array]
+    goes_on: jax.Array
+
+
+@pytree
+class _Problem:
+    """Constraints of a step, the inverse of the mass matrix, the stiffness of each row, and the largest free speed."""
+
+    matrix: jax.Array
+    mobility: jax.Array
+    free: jax.Array
+    rows: Rows
+    stiffness: Impulses
+    speed: jax.Array
+
+
 def solve_contacts(
-    matrix: jax.Array, free: jax.Array, rows: Rows, start: Impulses, *, iterations: int = 10, steps: int = 8
+    matrix: jax.Array, mobility: jax.Array, free: jax.Array, rows: Rows, stiffness: Impulses, start: Impulses
 ) -> tuple[jax.Array, Impulses, jax.Array]:
     """Return velocities (nv,), impulses, and the largest error of the laws without compliance, in m/s or rad/s.
 
+    On a CPU Newton's method starts from the impulses of the last step, and ends when all members are solved; those that
+    are not within `FIRST_STEPS` start again, from iterations of the method of multipliers, as all do elsewhere.
+
     Args:
         matrix: M, (nv, nv), symmetric and positive definite.
+        mobility: its inverse, whose derivative is not taken.
         free: velocities u without constraints, (nv,).
         rows: of the constraints.
+        stiffness: of the rows, as of `row_stiffness`.
         start: impulses to start from, such as those of the last step.
-        iterations: a fixed number, of the method of multipliers.
-        steps: of Newton's method.
     """
-    given = jax.lax.stop_gradient((matrix, free, rows, start))
-    mobility = computed_once_on_cpu(inverse(given[0]))
-    stiffness = computed_once_on_cpu(_stiffness(given[2], mobility))
-    impulses = _iterated(*given, mobility, stiffness, iterations)
-    velocity, impulses, misfit = _newton(*given[:3], impulses, mobility, stiffness, steps)
+    given = jax.lax.stop_gradient((matrix, mobility, free, rows))
+    speed = largest(jnp.abs(given[2]))
+    problem = _Problem(
+        matrix=given[0], mobility=given[1], free=given[2], rows=given[3], stiffness=stiffness, speed=speed
+    )
+    start = jax.lax.stop_gradient(start)
+    velocity, impulses = by_device(problem, start, cpu=_solved_on_cpu, accelerator=_solved_elsewhere)
+    misfit = _largest(problem, _errors(given[3], stiffness, _slips(given[3], velocity), impulses, 1))
     velocity, impulses = _as_solution(matrix, free, rows, jax.lax.stop_gradient((velocity, impulses, stiffness)))
     return velocity, impulses, misfit
+
+
+def _solved_on_cpu(problem: _Problem, start: Impulses) -> tuple[jax.Array, Impulses]:
+    def restarted(now: _Search) -> _Search:
+        again = _begun(problem, _iterated(problem, start))
+        return jax.tree.map(lambda a, b: jnp.where(now.goes_on, a, b), again, now)
+
+    def attempt(now: tuple[jax.Array, _Search]) -> tuple[jax.Array, _Search]:
+        count, search = now
+        search = jax.lax.cond(count > 0, restarted, lambda search: search, search)
+        search = jax.lax.while_loop(
+            lambda now: (now[0] < jnp.where(count > 0, STEPS, FIRST_STEPS)) & jnp.any(now[1].goes_on),
+            lambda now: (now[0] + 1, _newton_step(problem, now[1])),
+            (jnp.int32(0), search),
+        )[1]
+        return count + 1, search
+
+    begun = _begun(problem, start)
+    search = jax.lax.while_loop(lambda now: (now[0] < 2) & jnp.any(now[1].goes_on), attempt, (jnp.int32(0), begun))[1]
+    return search.best[:2]
+
+
+def _solved_elsewhere(problem: _Problem, start: Impulses) -> tuple[jax.Array, Impulses]:
+    search = _begun(problem, _iterated(problem, start))
+    return jax.lax.fori_loop(0, STEPS, lambda _, now: _newton_step(problem, now), search).best[:2]
 
 
 @jax.custom_jvp
@@ -213,21 +324,12 @@ def _of_solution(primals: Any, tangents: Any) -> Any:
     return found[:2], jax.jvp(corrected, primals[:3], tangents[:3])[1]
 
 
-def _iterated(
-    matrix: jax.Array,
-    free: jax.Array,
-    rows: Rows,
-    start: Impulses,
-    mobility: jax.Array,
-    stiffness: Impulses,
-    iterations: int,
-) -> Impulses:
+def _iterated(problem: _Problem, start: Impulses) -> Impulses:
     """Return impulses after iterations of the method of multipliers, without compliance."""
-    hardened = inverse(
-        matrix + _gram(rows, rows.contact * stiffness.contact[:, :, None], rows.scalar * stiffness.scalar[:, None])
-    )
-    hardened = computed_once_on_cpu(hardened)
-    momentum = _applied(matrix, free)
+    matrix, free, rows, stiffness = problem.matrix, problem.free, problem.rows, problem.stiffness
+    hardness = _gram(rows, rows.contact * stiffness.contact[:, :, None], stiffness.scalar)
+    hardened = computed_once_on_cpu(inverse(matrix + hardness))
+    momentum = applied(matrix, free)
     offsets = _slips(rows, jnp.zeros_like(free))
 
     def split(p: Impulses, slips: Impulses) -> tuple[Impulses, Impulses]:
@@ -239,11 +341,11 @@ def _iterated(
     def iterate(_: int, now: tuple[Impulses, Impulses]) -> tuple[Impulses, Impulses]:
         p, z = now
         pull = _transposed(rows, _plus(p, _times_each(stiffness, _minus(z, offsets))))
-        slips = _slips(rows, _applied(hardened, momentum + pull))
+        slips = computed_once_on_cpu(_slips(rows, applied(hardened, computed_once_on_cpu(momentum + pull))))
         return split(p, jax.tree.map(lambda a, b: RELAXATION * a + (1 - RELAXATION) * b, slips, z))
 
-    first = _slips(rows, free + _applied(mobility, _transposed(rows, start)))
-    return jax.lax.fori_loop(0, iterations, iterate, split(start, first))[0]
+    first = _slips(rows, free + applied(problem.mobility, _transposed(rows, start)))
+    return jax.lax.fori_loop(0, ITERATIONS, iterate, split(start, first))[0]
 
 
 def _wanted(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses, share: float | None = None) -> Impulses:
@@ -257,60 +359,62 @@ def _errors(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses, share
     return _minus(p, _allowed(rows, _wanted(rows, stiffness, slips, p, share)))
 
 
-def _newton(
-    matrix: jax.Array,
-    free: jax.Array,
-    rows: Rows,
-    start: Impulses,
-    mobility: jax.Array,
-    stiffness: Impulses,
-    steps: int,
-) -> tuple[jax.Array, Impulses, jax.Array]:
-    """Return the best velocities and impulses along steps of Newton's method, and their error without compliance."""
-    members = free.shape[1:]
-
-    def misfit(slips: Impulses, p: Impulses, share: float | None = None) -> jax.Array:
-        errors = jax.tree.map(lambda k, a: jnp.abs(a / k), stiffness, _errors(rows, stiffness, slips, p, share))
-        largest = [jnp.max(a.reshape(-1, *members), axis=0, initial=0) for a in (errors.contact, errors.scalar)]
-        return jnp.maximum(*largest)
-
-    def action(slips: Impulses, p: Impulses) -> jax.Array:
-        squares = jax.tree.map(lambda k, a: a * a / k, stiffness, _errors(rows, stiffness, slips, p))
-        return jnp.sum(squares.contact, axis=(0, 1)) + jnp.sum(squares.scalar, axis=0)
-
-    def step(_: int, now: Any) -> Any:
-        velocity, p, best = now
-        slips = _slips(rows, velocity)
-        linear = _linearized(rows, stiffness, slips, p)
-        errors = _errors(rows, stiffness, slips, p)
-        forces = _applied(matrix, velocity - free) - _transposed(rows, p)
-        hard = matrix + linear.hardness(rows, stiffness)
-        change = _solved(hard, -(forces + _transposed(rows, linear.reduced(errors))))
-        moved = _times(rows, change)
-        shift = linear.answer(errors, _times_each(stiffness, moved))
-
-        def at(length: Any) -> tuple[Impulses, Impulses]:
-            return jax.tree.map(lambda a, b: a + length * b, (slips, p), (moved, shift))
-
-        tried = jnp.stack([action(*at(length)) for length in LENGTHS])
-        length = jnp.asarray(LENGTHS, tried.dtype)[jnp.argmin(tried, axis=0)]
-        velocity, p = jax.tree.map(lambda a, b: a + length * b, (velocity, p), (change, shift))
-        error = misfit(_slips(rows, velocity), p)
-        better = error < best[2]
-        return velocity, p, jax.tree.map(lambda a, b: jnp.where(better, a, b), (velocity, p, error), best)
-
-    velocity = free + _applied(mobility, _transposed(rows, start))
-    error = misfit(_slips(rows, velocity), start)
-    velocity, p, _ = jax.lax.fori_loop(0, steps, step, (velocity, start, (velocity, start, error)))[2]
-    return velocity, p, misfit(_slips(rows, velocity), p, 1)
+def _largest(problem: _Problem, errors: Impulses) -> jax.Array:
+    """Return the largest of errors of impulses, or of impulses, as a speed."""
+    speeds = jax.tree.map(lambda k, a: jnp.abs(a / k), problem.stiffness, errors)
+    return largest(computed_once_on_cpu(jnp.concatenate([_flat(speeds.contact), speeds.scalar])))
 
 
-def _solved(matrix: jax.Array, values: jax.Array) -> jax.Array:
-    """Return ``matrix^-1 values`` of a matrix that need not be symmetric."""
-    return jnp.linalg.solve(matrix, values) if values.ndim == 1 else solve(matrix, values)
+def _judged(problem: _Problem, impulses: Impulses, slips: Impulses) -> tuple[jax.Array, jax.Array]:
+    """Return the largest error, and whether it is above rounding, or the impulses are too large."""
+    errors = computed_once_on_cpu(_errors(problem.rows, problem.stiffness, slips, impulses))
+    error, size = _largest(problem, errors), _largest(problem, impulses)
+    rounding = ROUNDING * jnp.finfo(error.dtype).eps * jnp.maximum(problem.speed, size)
+    return error, (error > rounding) | (size > LARGE * problem.speed)
 
 
-@dataclasses.dataclass(frozen=True)
+def _begun(problem: _Problem, start: Impulses) -> _Search:
+    """Return the search at impulses and the velocities that they give."""
+    rows = problem.rows
+    pushed = refined(problem.mobility, problem.matrix, computed_once_on_cpu(_transposed(rows, start)))
+    velocity = computed_once_on_cpu(problem.free + pushed)
+    slips = computed_once_on_cpu(_slips(rows, velocity))
+    error, goes_on = _judged(problem, start, slips)
+    return _Search(velocity=velocity, impulses=start, slips=slips, best=(velocity, start, error), goes_on=goes_on)
+
+
+def _newton_step(problem: _Problem, now: _Search) -> _Search:
+    """Return the search after a step of those that go on."""
+    rows, stiffness, matrix = problem.rows, problem.stiffness, problem.matrix
+    velocity, p, slips = now.velocity, now.impulses, now.slips
+    linear = _linearized(rows, stiffness, slips, p)
+    errors, hardness = _errors(rows, stiffness, slips, p), linear.hardness(rows, stiffness)
+    linear, errors, hard = computed_once_on_cpu((linear, errors, matrix + hardness))
+    forces = applied(matrix, velocity - problem.free) - _transposed(rows, p)
+    push = computed_once_on_cpu(-(forces + _transposed(rows, computed_once_on_cpu(linear.reduced(errors)))))
+    change = computed_once_on_cpu(solve(hard, push, is_symmetric=False))
+    moved = computed_once_on_cpu(rates(rows, change))
+    shift = computed_once_on_cpu(linear.answer(errors, _times_each(stiffness, moved)))
+
+    def action(length: jax.Array) -> jax.Array:
+        at = jax.tree.map(lambda a, b: a + length * b, (slips, p), (moved, shift))
+        squares = jax.tree.map(lambda k, a: a * a / k, stiffness, _errors(rows, stiffness, *at))
+        return total(computed_once_on_cpu(jnp.concatenate([_flat(squares.contact), squares.scalar])))
+
+    lengths = jnp.asarray(LENGTHS, velocity.dtype)
+    tried = jnp.stack([action(length) for length in lengths])
+    length = computed_once_on_cpu(lengths[jnp.argmin(tried, axis=0)])
+    velocity, p, slips = computed_once_on_cpu(
+        jax.tree.map(lambda a, b: a + length * b, (velocity, p, slips), (change, shift, moved))
+    )
+    error, goes_on = _judged(problem, p, slips)
+    better = error < now.best[2]
+    best = jax.tree.map(lambda a, b: jnp.where(better, a, b), (velocity, p, error), now.best)
+    after = _Search(velocity=velocity, impulses=p, slips=slips, best=best, goes_on=goes_on)
+    return jax.tree.map(lambda a, b: jnp.where(now.goes_on, a, b), after, now)
+
+
+@pytree
 class _Linear:
     """Derivative D of the projection P at given impulses, and ``(1 - (1 - 1 / s) D)^-1``.
 
@@ -325,12 +429,12 @@ class _Linear:
     sticks: jax.Array
     slides: jax.Array
     inner: jax.Array
-    hard: float
+    hard: float = dataclasses.field(metadata={"static": True})
 
     def _contact(self, along: Any, onward: Any, across: Any, values: jax.Array, stuck: Any, opened: Any) -> jax.Array:
         """Return contact vectors (C, 3, ...) multiplied by a matrix of each state."""
         n, t = self.normal, self.way
-        a, b = jnp.sum(n * values, axis=1), jnp.sum(t * values, axis=1)
+        a, b = _dot(n, values), _dot(t, values)
         rest = values - a[:, None] * n - b[:, None] * t
         sliding = (along * a)[:, None] * n + (onward[0] * a + onward[1] * b)[:, None] * t + across[:, None] * rest
         still = jnp.where(self.sticks[:, None], stuck * values, opened * values)
@@ -360,14 +464,13 @@ class _Linear:
         turning = self.turning / (1 - (1 - 1 / self.hard) * self.turning)
         normal, way = self.normal[:, :, None], self.way[:, :, None]
         jacobian, slides = rows.contact, self.slides[:, None, None]
-        along, onward = jnp.sum(normal * jacobian, axis=1)[:, None], jnp.sum(way * jacobian, axis=1)[:, None]
+        along, onward = _dot(normal, jacobian)[:, None], _dot(way, jacobian)[:, None]
         rest = jacobian - along * normal - onward * way
         edge = self.hard * (normal + self.friction[:, None, None] * way)
         still = jnp.where(self.sticks[:, None, None], self.hard * jacobian, 0)
         contact = jnp.where(slides, edge * along + turning[:, None, None] * rest, still)
-        scalar = jnp.where(self.inner, self.hard * stiffness.scalar, 0)[:, None] * rows.scalar
-        left = dataclasses.replace(rows, contact=stiffness.contact[:, :, None] * contact, scalar=scalar)
-        return _gram(left, rows.contact, rows.scalar)
+        weight = jnp.where(self.inner, self.hard * stiffness.scalar, 0)
+        return _gram(rows, stiffness.contact[:, :, None] * contact, weight)
 
 
 def _linearized(rows: Rows, stiffness: Impulses, slips: Impulses, p: Impulses) -> _Linear:
@@ -400,33 +503,36 @@ def _correction(
     linear = _linearized(fixed, stiffness, _slips(fixed, velocity), p)
     back = computed_once_on_cpu(inverse(about + linear.hardness(fixed, stiffness)))
     errors = _errors(rows, stiffness, _slips(rows, velocity), p)
-    forces = _applied(matrix, velocity - free) - _transposed(rows, p)
+    forces = applied(matrix, velocity - free) - _transposed(rows, p)
 
     def solved(forces: jax.Array, errors: Impulses) -> tuple[jax.Array, Impulses]:
-        change = -_applied(back, forces + _transposed(fixed, linear.reduced(errors)))
-        return change, linear.answer(errors, _times_each(stiffness, _times(fixed, change)))
+        change = -applied(back, forces + _transposed(fixed, linear.reduced(errors)))
+        return change, linear.answer(errors, _times_each(stiffness, rates(fixed, change)))
 
     change, shift = solved(forces, errors)
-    left = forces + _applied(about, change) - _transposed(fixed, shift)
-    moved = _times(fixed, change)
+    left = forces + applied(about, change) - _transposed(fixed, shift)
+    moved = rates(fixed, change)
     inside = jax.tree.map(lambda a, k, y: (1 - 1 / linear.hard) * a - k * y, shift, stiffness, moved)
     missed = _plus(errors, _minus(shift, linear.bent(inside)))
     return _plus((change, shift), solved(left, missed))
 
 
-def displacement(matrix: jax.Array, rows: Rows, wanted: Impulses) -> jax.Array:
+def displacement(matrix: jax.Array, rows: Rows, stiffness: Impulses, wanted: Impulses) -> jax.Array:
     """Return the smallest displacement, in kinetic energy, that moves rows as wanted: velocities stay, (nv,).
 
     Args:
         matrix: M, (nv, nv).
         rows: of the constraints.
+        stiffness: of the rows, as of `row_stiffness`.
         wanted: along the normals in m, (C,), and of the scalar rows, (S,); what is zero is not held.
     """
     held = jax.lax.stop_gradient(jax.tree.map(lambda a: jnp.asarray(a != 0, a.dtype), wanted))
-    stiffness = jax.lax.stop_gradient(_stiffness(rows, inverse(matrix)))
     hard = STIFFNESS[str(matrix.dtype)]
-    normal = jnp.sum(rows.normal[:, :, None] * rows.contact, axis=1)
-    jacobian = jnp.concatenate([normal, rows.scalar])
-    weight = hard * jnp.concatenate([stiffness.contact[:, 0] * held.contact, stiffness.scalar * held.scalar])
-    push = jnp.sum(jacobian * (weight * jnp.concatenate([wanted.contact, wanted.scalar]))[:, None], axis=0)
-    return solve(matrix + _product(jacobian, weight[:, None] * jacobian), push)
+    is_held = Impulses(contact=held.contact[:, None], scalar=held.scalar)
+    weight = jax.tree.map(lambda k, is_held: hard * k * is_held, stiffness, is_held)
+    normal = rows.normal[:, :, None]
+    along = _dot(normal, rows.contact)[:, None] * normal
+    pull = (weight.contact[:, 0] * wanted.contact)[:, None] * rows.normal
+    push = _transposed(rows, Impulses(contact=pull, scalar=weight.scalar * wanted.scalar))
+    held_matrix = computed_once_on_cpu(matrix + _gram(rows, weight.contact[:, :, None] * along, weight.scalar))
+    return solve_by(inverse(held_matrix), held_matrix, push)

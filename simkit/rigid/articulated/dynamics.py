@@ -18,6 +18,7 @@ from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, multiply, rotate
 from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
+from simkit.rigid.articulated.linear import solve
 from simkit.rigid.articulated.tree import Tree, displacements, like, model_of, vectors_like
 
 
@@ -404,46 +405,6 @@ def _forces(
     borne = _sums(moves[:, last], wrench)
     along = dot(axes.turn, borne.turn) + dot(axes.shift, borne.shift)
     return along + inertia.armature * change
-
-
-def solve(matrix: jax.Array, values: jax.Array) -> jax.Array:
-    """Return ``matrix^-1 values`` of a symmetric positive matrix.
-
-    With trailing axes, members, each step of an elimination without pivots is one operation over all of them, several
-    times faster than a factorization one after the other; without, LAPACK compiles faster. Derivatives are those of the
-    solution, by further solves.
-
-    Args:
-        matrix: (n, n, ...).
-        values: (n, ...).
-    """
-
-    def eliminated(_: Any, values: jax.Array) -> jax.Array:
-        rows, pivots, rest, right = [], [], matrix, values
-        for _ in range(len(values)):
-            pivot = 1 / rest[0, 0]
-            column = rest[1:, 0] * pivot
-            rows.append(rest[0, 1:])
-            pivots.append((pivot, right[0]))
-            rest, right = computed_once_on_cpu(
-                (rest[1:, 1:] - column[:, None] * rest[0, None, 1:], right[1:] - column * right[0])
-            )
-        solution: list[jax.Array] = []
-        for row, (pivot, value) in zip(reversed(rows), reversed(pivots), strict=True):
-            known = jnp.sum(row * jnp.stack(solution), axis=0) if solution else 0
-            solution.insert(0, pivot * (value - known))
-        return jnp.stack(solution)
-
-    def times(x: jax.Array) -> jax.Array:
-        return jnp.sum(matrix * x[None], axis=1)
-
-    def factored(_: Any, values: jax.Array) -> jax.Array:
-        factor = jnp.linalg.cholesky(matrix)
-        half = jax.lax.linalg.triangular_solve(factor, values[:, None], left_side=True, lower=True)
-        return jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[:, 0]
-
-    method = factored if values.ndim == 1 else eliminated
-    return jax.lax.custom_linear_solve(times, values, method, symmetric=True)
 
 
 def _sums[T](which: np.ndarray, terms: T) -> T:

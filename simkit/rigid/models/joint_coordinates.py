@@ -14,23 +14,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, UNBOUNDED, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.articulated.constraints import Situation, rows_of, situation
-from simkit.rigid.articulated.contact_solver import Impulses, Rows, displacement, solve_contacts
+from simkit.rigid.articulated.contact_solver import Impulses, Rows, displacement, rates, row_stiffness, solve_contacts
 from simkit.rigid.articulated.dynamics import (
     Inertia,
     acceleration,
     bias_at,
     equations,
     forward_kinematics,
-    solve,
     velocities,
 )
 from simkit.rigid.articulated.events import Mechanism
+from simkit.rigid.articulated.linear import inverse, largest, solve_by
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
 from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
 from simkit.rigid.models.description import Description, names
@@ -195,28 +196,30 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         gravity = description.gravity_vector(params)
         bodies = inertia(params)
         kinematics, matrix, bias = equations(tree, bodies, now.position, now.velocity, gravity)
-        matrix = matrix if late is None else matrix + late
+        matrix = computed_once_on_cpu(matrix if late is None else matrix + late)
+        mobility = computed_once_on_cpu(inverse(jax.lax.stop_gradient(matrix)))
         # With the velocities of the middle of the step the method is a leapfrog, whose energy does not drift.
-        middle = now.velocity + h / 2 * solve(matrix, pushed - bias)
+        middle = now.velocity + h / 2 * solve_by(mobility, matrix, pushed - bias)
         bias = bias_at(tree, bodies, kinematics, middle, gravity)
-        change = h * solve(matrix, pushed - bias)
+        change = computed_once_on_cpu(h * solve_by(mobility, matrix, pushed - bias))
         middle = now.velocity + change / 2
         here = situation(constraints, tree, kinematics, now.position)
         held = rows(params, here)
+        stiffness = computed_once_on_cpu(row_stiffness(held, mobility))
         start = now.impulses
         free = now.velocity + change
         if bounces:
             # An impact in the middle of the change, so that it keeps the energy of the leapfrog.
-            after, struck = bounced(params, matrix, now, change, held)
+            after, struck = bounced(params, matrix, mobility, now, change, held, stiffness)
             bias = bias_at(tree, bodies, kinematics, after, gravity)
-            free = jnp.where(struck, after + h / 2 * solve(matrix, pushed - bias), free)
-        velocity, impulses, misfit = solve_contacts(matrix, free, held, start)
+            free = jnp.where(struck, after + h / 2 * solve_by(mobility, matrix, pushed - bias), free)
+        velocity, impulses, misfit = solve_contacts(matrix, mobility, free, held, stiffness, start)
         overlap = CORRECTION * jnp.maximum(-here.gap, 0)
         beyond = CORRECTION * jnp.maximum(-here.error[: 2 * len(constraints.limited)], 0)
         rest = here.error[len(beyond) : equal]
         wanted = Impulses(contact=overlap, scalar=jnp.concatenate([beyond, rest, -here.error[equal:]]))
-        moved = velocity + displacement(matrix, held, wanted) / h
-        unit = jnp.max(jnp.abs(change), axis=0) + SLOW * jnp.max(jnp.abs(velocity), axis=0)
+        moved = velocity + displacement(matrix, held, stiffness, wanted) / h
+        unit = largest(jnp.abs(change)) + SLOW * largest(jnp.abs(velocity))
         misfit, unit = jax.lax.stop_gradient((misfit, unit))
         # Bounded, so that one hard impact alone does not raise the mean above 1.
         excess = jnp.minimum(misfit / jnp.where(unit > 0, unit, 1), LAG_STEPS / 3)
@@ -231,7 +234,13 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         )
 
     def bounced(
-        params: Params, matrix: jax.Array, now: JointMemory, change: jax.Array, held: Rows
+        params: Params,
+        matrix: jax.Array,
+        mobility: jax.Array,
+        now: JointMemory,
+        change: jax.Array,
+        held: Rows,
+        stiffness: Impulses,
     ) -> tuple[jax.Array, jax.Array]:
         """Return velocities in the middle of a change, after the impacts of a step by Poisson's law, if there are any.
 
@@ -240,8 +249,8 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         limits, middle = 2 * len(constraints.limited), now.velocity + change / 2
 
         def closing(velocity: jax.Array) -> tuple[jax.Array, jax.Array]:
-            contact = jnp.sum(held.contact * velocity[None, None], axis=2)
-            return jnp.sum(held.normal * contact, axis=1), jnp.sum(held.scalar[:limits] * velocity[None], axis=1)
+            moved = rates(held, velocity)
+            return jnp.sum(held.normal * moved.contact, axis=1), moved.scalar[:limits]
 
         before, after, changed = closing(now.velocity), closing(now.velocity + change), closing(change)
         room = held.closing, held.offset[:limits]
@@ -252,7 +261,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         contact = jnp.where(strikes[0], 0, held.closing)
         offset = jnp.concatenate([jnp.where(strikes[1], 0, held.offset[:limits]), held.offset[limits:]])
         compressing = dataclasses.replace(held, closing=contact, offset=offset)
-        stopped, _, _ = solve_contacts(matrix, middle, compressing, now.impulses)
+        stopped, _, _ = solve_contacts(matrix, mobility, middle, compressing, stiffness, now.impulses)
         any_strike = jnp.any(strikes[0], axis=0) | jnp.any(strikes[1], axis=0)
         return jnp.where(any_strike, stopped + params["restitution"] * (stopped - middle), middle), any_strike
 

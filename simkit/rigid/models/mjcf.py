@@ -14,7 +14,7 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.settings import arguments, record, whole, word
+from simkit.core.settings import arguments, named, record, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.core.status import Status, at_frames, cautioned, is_finite
 from simkit.errors import UserError
@@ -26,6 +26,7 @@ from simkit.rigid.models.engine import Engine, Memory, silent, watched
 from simkit.rigid.models.event_driven import Rules
 from simkit.rigid.models.joint_coordinates import simkit_engine
 from simkit.rigid.models.mjx import mjx_engine
+from simkit.rigid.models.motors import RULES, Motor, add_motors
 from simkit.rigid.models.mujoco_c import mujoco_engine
 from simkit.rigid.models.source import compiled, library, read_spec, without_reports
 from simkit.rigid.quantities import RIGID
@@ -46,6 +47,9 @@ _checked = arguments(
     substeps=whole("time steps per step of the simulation", low=1),
     solver_iterations=whole("iterations of the constraint solver; 0 for those of the model", low=0),
     events=record("contact at exact times, by the engine simkit, with these rules", Rules),
+    motors=named(
+        "motors by joint, behind the actuators of the model", record("a motor", Motor, RULES), r"[\w .:/-]{1,99}"
+    ),
 )
 
 
@@ -72,6 +76,7 @@ def mjcf(
     substeps: int = 1,
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
+    motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
 ) -> Simulation:
     """Return the simulation of an articulated model.
 
@@ -98,6 +103,9 @@ def mjcf(
             model.
         events: table of `simkit.rigid.models.event_driven.Rules`, possibly empty: contact at exact times, by the engine
             simkit.
+        motors: by name of joint, ``drive`` (``"torque"``, ``"position"`` or ``"velocity"``: what the control is),
+            ``gain``, ``damping`` (of a position) and ``limit`` (of the force), such as ``{"knee": {"drive":
+            "position", "gain": 50.0, "damping": 5.0}}``; their controls follow those of the model's actuators.
 
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
@@ -115,7 +123,7 @@ def mjcf(
         >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
         1.80 m, by hand 1.80 m
     """
-    return _simulation(read_spec(model), engine, substeps, solver_iterations, events)
+    return _simulation(read_spec(model), engine, substeps, solver_iterations, events, motors)
 
 
 @_checked
@@ -126,6 +134,7 @@ def from_text(
     substeps: int = 1,
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
+    motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
 ) -> Simulation:
     """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
@@ -137,11 +146,12 @@ def from_text(
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
         events: as for `mjcf`.
+        motors: by name of joint, which drive it beside the actuators of the model.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
     """
-    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, events)
+    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, events, motors)
 
 
 @described(
@@ -157,9 +167,12 @@ def from_text(
     impact_period=("s", "time between the last two impacts"),
     friction_used=("1", "largest ratio of tangential to normal force of points that stand, or impulse, so far"),
 )
-def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int, events: Rules | None = None) -> Simulation:
+def _simulation(
+    spec: Any, name: str, substeps: int, solver_iterations: int, events: Any = None, motors: Any = None
+) -> Simulation:
     if events is not None and name != "simkit":
         raise UserError(f"events has no effect beside engine = '{name}'; leave it out, or write engine = 'simkit'")
+    add_motors(spec, motors or {})
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(without_reports(spec)))

@@ -368,3 +368,31 @@ def test_states_of_mujoco_keep_double_precision_in_any_thread():
 def test_names_in_other_letters_are_written_in_latin_ones():
     text = FALLING.replace('"ball"', '"\N{GREEK SMALL LETTER LAMDA}1\u00e9"')
     assert names(compiled(read_spec(text)), "body")[1] == "lambda1e"
+
+
+ROD = """<link name="{0}_rod"><inertial><origin xyz="0 0 -0.3"/><mass value="2"/>
+<inertia ixx="0.06" iyy="0.06" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="{0}" type="continuous"><parent link="base"/><child link="{0}_rod"/><axis xyz="0 1 0"/></joint>"""
+# Motor, its control, and its torque at an angle of 0.5 rad.
+MOTORS = {
+    "torque": ({"gain": 3.0}, 0.4, 3.0 * 0.4),
+    "position": ({"drive": "position", "gain": 20.0, "damping": 5.0}, 0.7, 20.0 * 0.2),
+    "velocity": ({"drive": "velocity", "gain": 4.0}, 0.5, 4.0 * 0.5),
+    "limited": ({"drive": "position", "gain": 20.0, "limit": 2.5}, 0.7, 2.5),
+}
+ROBOT = f'<robot name="rods"><link name="base"/>{"".join(map(ROD.format, MOTORS))}</robot>'
+
+
+def test_motors_drive_a_robot_in_urdf_by_the_names_of_its_joints():
+    """Angular acceleration from rest at q = 0.5 rad: (torque - m g l sin q) / (I + m l^2)."""
+    with precision("float64"):
+        robot = mjcf(ROBOT, engine="simkit", motors={name: motor for name, (motor, _, _) in MOTORS.items()})
+        start, controls = [0.5] * len(MOTORS), [control for _, control, _ in MOTORS.values()]
+        params = robot.with_params(initial_position=start, control=controls, time_step=1e-7).params
+        state = jax.jit(robot.step)(robot.init(params, jax.random.key(0)), params)
+        torque = np.array([torque for _, _, torque in MOTORS.values()])
+        wanted = (torque - 2 * 9.81 * 0.3 * np.sin(0.5)) / (0.06 + 2 * 0.3**2)
+        np.testing.assert_allclose(state.memory.velocity / 1e-7, wanted, rtol=1e-5)
+    assert "has no joint 'limted'; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
+    wrong = refusal(mjcf, ROBOT, motors={"limited": {"damping": 1.0}})
+    assert "motors.limited" in wrong and "drive" in wrong
