@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from simkit.core.settings import word
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, entries_on_sides, known_sides, same
+from simkit.flow.boundary.domain import Domain, known_sides, same
 from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues, on_side, values_on, with_values
@@ -105,15 +105,14 @@ class TransportedScalar:
     def __post_init__(self) -> None:
         """Refuse sides that do not fit the domain."""
         word("of advection", tuple(SCHEMES)).check(self.scheme, "scheme")
-        problem = f"sides = {self.sides!r} of the scalar; give two for each bounded axis, None for the others"
-        if [pair is None for pair in self.sides] == [pair is None for pair in self.domain.sides]:
-            pairs = [(i, pair) for i, pair in enumerate(self.known) if pair is not None]
-            lacking = [i for i, pair in pairs for k in (0, 1) if not pair[k].is_given and self.domain.side(i, k).enters]
-            problem = ""
-            if lacking:
-                problem = f"the scalar that flows in along {'xyz'[lacking[0]]} is not given; make that side a 'value'"
-        if problem:
-            raise UserError(problem)
+        if [pair is None for pair in self.sides] != [pair is None for pair in self.domain.sides]:
+            raise UserError(
+                f"sides = {self.sides!r} of the scalar; give two for each bounded axis, None for the others"
+            )
+        for i, pair in enumerate(self.known):
+            for side, what in enumerate(pair or ()):
+                if not what.is_given and self.domain.side(i, side).enters:
+                    raise UserError(f"the scalar that flows in along {'xyz'[i]} is not given; make that side a 'value'")
 
     @functools.cached_property
     def known(self) -> tuple[tuple[ScalarSide, ScalarSide] | None, ...]:
@@ -250,19 +249,20 @@ class TransportedScalar:
         return with_values(values, self.known, params, time)
 
     def _checked(self, values: SideValues) -> SideValues:
-        takes = {(i, k): side.takes for i, pair in enumerate(self.known) for k, side in enumerate(pair or ())}
-        # An axis whose sides take no value may be left out.
-        paired = tuple(
-            (0.0, 0.0) if pair is None and (i, 0) in takes and not (takes[i, 0] or takes[i, 1]) else pair
-            for i, pair in enumerate(values)
-        )
-        for axis, side, value in entries_on_sides("values of the scalar", paired, self.domain):
-            if not takes[axis, side] and not (isinstance(value, int | float) and value == 0):
-                raise UserError(
-                    f"the scalar is given a value on {self.domain.place(axis, side).name}, of kind "
-                    f"'{self.known[axis][side].kind}', which does not use it; give 0.0 there, or make the side a "  # type: ignore[index]
-                    "'value' or a 'flux'"
-                )
+        if len(values) != len(self.sides):
+            raise UserError(f"the values of the scalar are for {len(values)} axes; give a pair or None for each axis")
+        for i, (pair, side_values) in enumerate(zip(self.known, values, strict=True)):
+            kinds = tuple(side.kind for side in pair or ())
+            if pair is None and side_values is not None:
+                raise UserError(f"the scalar is given values on axis {'xyz'[i]}, which is periodic; give None there")
+            if any(side.takes for side in pair or ()) and (side_values is None or len(side_values) != 2):
+                raise UserError(f"the scalar needs two values on axis {'xyz'[i]}, for its sides {kinds}; give a pair")
+            for side, value in zip(pair or (), side_values or (), strict=False):
+                if not side.takes and not (isinstance(value, int | float) and value == 0):
+                    raise UserError(
+                        f"the scalar is given a value on an {side.kind} side of axis {'xyz'[i]}, which does not use "
+                        "it; give 0.0 there, or make the side a 'value' or a 'flux'"
+                    )
         return values
 
     def side_flux(
@@ -414,13 +414,14 @@ class TransportedScalars:
 
     def __post_init__(self) -> None:
         """Refuse scalars of different domains."""
-        first, *others = self.scalars or [""]
-        problem = "" if first else "scalars is empty; give at least one, or remove the scalar"
-        for name in others:
-            if not same(self.scalars[name].domain, self.domain):
-                problem = f"the domain of the scalar '{name}' is not that of '{first}'; build all with one domain"
-        if problem:
-            raise UserError(problem)
+        if not self.scalars:
+            raise UserError("scalars is empty; give at least one, or remove the scalar")
+        for name, one in self.scalars.items():
+            if not same(one.domain, self.domain):
+                first = next(iter(self.scalars))
+                raise UserError(
+                    f"the domain of the scalar '{name}' is not that of '{first}'; build all with one domain"
+                )
 
     @property
     def domain(self) -> Domain:

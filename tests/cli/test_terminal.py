@@ -74,10 +74,10 @@ def test_colors_are_for_terminals_without_no_color(terminal, simkit, monkeypatch
     assert not COLOR.search(simkit("list").out)
 
 
-def test_every_verb_has_two_examples_that_its_help_shows(capsys):
+def test_every_verb_has_examples_that_its_help_shows(capsys):
     for name in VERBS:
         examples = verb_of(name).EXAMPLES
-        assert len(examples) == 2 and all(line.startswith(f"simkit {name}") for line in examples)
+        assert len(examples) >= 2 and all(line.startswith(f"simkit {name}") for line in examples)
         with pytest.raises(SystemExit):
             main([name, "--help"])
         out = capsys.readouterr().out

@@ -283,7 +283,7 @@ def with_status(status):
         (lambda: paths.given({"again.0.z": 1, "again": ({"z": 1, "a": 2}, {3: 4})}, LEAVES), "'again.0.z' is given tw"),
         (lambda: paths.leaves({"a": {"b.c": 1.0}}), "the key 'b.c' of 'a' contains a dot"),
         (lambda: paths.leaves({"a": {1.5: 1.0}}), "the key 1.5 of 'a' is neither a word nor an integer"),
-        (lambda: paths.leaves({"a": {"1": 1.0, 1: 2.0}}), "the key '1' of 'a' is the text of two"),
+        (lambda: paths.leaves({"a": {"1": 1.0, 1: 2.0}}), "two keys of 'a' read '1'"),
         (lambda: nested().with_params("word"), "with_params takes values by name: gravity=9.8"),
         (lambda: nested().with_params(3.0), "with_params takes values by name"),
         (lambda: nested().with_params(swing="word"), "'swing' is a branch of parameters"),

@@ -165,20 +165,11 @@ def test_inflow_needs_a_value():
 
 @every(
     [
-        ((None, None), "values of the scalar gives 2 entries, with .0, 0. of their own"),
-        (
-            (None, (1.0,)),
-            r"values of the scalar gives 2 entries, with \[0, 1\] of their own; .* a pair for the lower and the",
-        ),
-        (
-            ((1.0, 1.0), (0.0, 0.0)),
-            r"values of the scalar gives 2 entries, with \[2, 2\] of their own; .*: None for a periodic one",
-        ),
-        (
-            (None, (1.0, 5.0)),
-            "is given a value on the upper side of axis y, of kind 'insulated', which does not use it",
-        ),
-        ((None, (1.0, 0.0), None), "values of the scalar gives 3 entries"),
+        ((None, None), r"needs two values on axis y, for its sides \('value', 'insulated'\); give a pair"),
+        ((None, (1.0,)), "needs two values on axis y"),
+        (((1.0, 1.0), (0.0, 0.0)), "is given values on axis x, which is periodic; give None"),
+        ((None, (1.0, 5.0)), "is given a value on an insulated side of axis y, which does not use it"),
+        ((None, (1.0, 0.0), None), "are for 3 axes; give a pair or None for each axis"),
     ]
 )
 def test_values_that_a_side_does_not_use_are_refused(values, message):

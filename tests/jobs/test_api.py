@@ -168,7 +168,7 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
         (lambda: CALLS["sweep"](zip="no"), "^zip = 'no' is neither true nor false"),
         (lambda: CALLS["sweep"](final_frames="no"), "^final_frames = 'no' is neither true"),
-        (lambda: simkit.sweep(toy(), [1.0]), r"over = \[1\] is no table; write keys and values"),
+        (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),
         (
             lambda: simkit.optimize(toy(), "frequency", method="adam", learning_rate="a"),
