@@ -57,7 +57,7 @@ _ENDS = {
 _FAILURES = {
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; bring the parameters nearer to their defaults, or reduce the time "
-    "step where there is one; a flow may need more cells or scheme = 'upwind'",
+    "step where there is one; a flow may need more cells or scheme = 'upwind', particles a start farther apart",
     Status.STALLED: "got no further; loosen its tolerance, use float64 if it is float32, or take another minimizer",
     Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
     "its capacity",

@@ -57,8 +57,8 @@ def _of(length: tuple[str, float], energy: tuple[str, float], time: str) -> Unit
 SYSTEMS = {
     "lj": UnitSystem({"length": "sigma", "energy": "epsilon", "mass": "m", "time": "tau"}, {"coulomb_constant": 1.0}),
     "md": _of(("nm", NANOMETER), ("kJ/mol", KILOJOULE), "ps"),
-    "metal": _of(("angstrom", ANGSTROM), ("eV", ELECTRONVOLT), "10.1805 fs"),
-    "real": _of(("angstrom", ANGSTROM), ("kcal/mol", KILOCALORIE), "48.8882 fs"),
+    "metal": _of(("angstrom", ANGSTROM), ("eV", ELECTRONVOLT), "(10.1805 fs)"),
+    "real": _of(("angstrom", ANGSTROM), ("kcal/mol", KILOCALORIE), "(48.8882 fs)"),
 }
 
 
