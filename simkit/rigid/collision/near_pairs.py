@@ -217,7 +217,7 @@ def refreshed(near: NearPairs, bodies: Bodies, motion: Motion, time: jax.Array |
     bodies, motion, time = jax.lax.stop_gradient((bodies, motion, time))
     shapes = hulls(bodies, motion)
     needed, moved = time * norm(motion.velocity), norm(shapes.position - near.reference)
-    if shapes.orientation is not None:
+    if shapes.orientation is not None and near.turned is not None:
         lever = norm(shapes.half_lengths)
         needed += time * norm(angular_velocity(motion, bodies)) * lever
         # A chord of the rotation, 2 sin(angle / 2), is at most twice the distance of the quaternions.
@@ -315,9 +315,9 @@ def _edges(
     place = jnp.cumsum(kept, dtype=jnp.int32)
     place = jnp.where(kept, place - 1, capacity)
     full = jnp.full(capacity, shapes.count, jnp.int32)
-    sides = (full.at[place].set(side, mode="drop", unique_indices=True) for side in (first, second))
+    first, second = (full.at[place].set(side, mode="drop", unique_indices=True) for side in (first, second))
     room = jnp.where(total > coarse, 1 + total // (coarse // rounds), 0)
-    return *sides, jnp.sum(kept, dtype=jnp.int32), -(-longest // LONGER), room
+    return first, second, jnp.sum(kept, dtype=jnp.int32), -(-longest // LONGER), room
 
 
 def _apart(shapes: Hulls, margin: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:

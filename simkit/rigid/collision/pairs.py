@@ -16,7 +16,7 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
 from simkit.rigid.collision.capsules import capsule_box, capsule_capsule
-from simkit.rigid.collision.convex import SLOTS, convex_convex
+from simkit.rigid.collision.convex import convex_convex
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, rounds_at_start
 from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
@@ -27,6 +27,8 @@ from simkit.rigid.scene import Planes
 SHAPES = {"sphere": 0, "disk": 0, "capsule": 1, "box": 2}
 # Of an ellipsoid, and of any other convex shape.
 ELLIPSOID, CONVEX = 3, 4
+# Pairs of the default method.
+DEFAULT = (CONVEX, CONVEX)
 # Contact function of each pair of ranks, the lower first, and its number of points; that of other convex shapes is the
 # default, `simkit.rigid.collision.convex.convex_convex`.
 TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] = {
@@ -37,14 +39,6 @@ TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] =
     (1, 2): (capsule_box, 2),
     (2, 2): (box_box, 4),
 }
-
-
-# Pairs of the default with a shape without flat sides, which touch at one point, and others.
-SMOOTH, FLAT = (ELLIPSOID, ELLIPSOID), (CONVEX, CONVEX)
-
-
-def _slots_of(shapes: tuple[int, int]) -> int:
-    return TOUCHES[shapes][1] if shapes in TOUCHES else {SMOOTH: 1, FLAT: SLOTS}[shapes]
 
 
 def _ranks_of(kinds: Sequence[str]) -> np.ndarray:
@@ -87,11 +81,11 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
     # Held bodies do not touch each other.
     real = (np.maximum(first, second) < len(bodies.kinds)) & ~(held[first] & held[second])
     lower, upper = np.minimum(*_ranks(ranks, first, second)), np.maximum(*_ranks(ranks, first, second))
-    # All pairs of the default are computed together, so that it is compiled once or twice.
-    smooth = (upper == ELLIPSOID) | ((upper == CONVEX) & np.isin(lower, (0, ELLIPSOID)))
-    lower, upper = (np.where(smooth, ELLIPSOID, np.where(upper == CONVEX, CONVEX, rank)) for rank in (lower, upper))
-    used = [shapes for shapes in (*TOUCHES, SMOOTH, FLAT) if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
-    slots = max((_slots_of(shapes) for shapes in used), default=1)
+    # Two flat sides may meet on a patch; a shape without any touches at one point.
+    flat = (upper == CONVEX) & ~np.isin(lower, (0, ELLIPSOID))
+    # All pairs of the default are computed together, so that it is compiled once.
+    lower, upper = (np.where(upper >= ELLIPSOID, CONVEX, rank) for rank in (lower, upper))
+    used = [shapes for shapes in (*TOUCHES, DEFAULT) if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
 
     all_shapes = placed(bodies, motion)
     results, order = [], []
@@ -105,9 +99,11 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
             points = TOUCHES[shapes][0](*sides)
         else:
             forms = tuple(tuple(bodies.forms[index] for index in side) for side in (a.tolist(), b.tolist()))
-            points = convex_convex(*sides, (forms[0], forms[1]), flat=shapes == FLAT)
-        results.append(_padded(_with_normals_reversed(points, swapped), slots))
+            points = convex_convex(*sides, (forms[0], forms[1]), flat[pairs])
+        results.append(_with_normals_reversed(points, swapped))
         order.append(pairs)
+    slots = max((points.gap.shape[0] for points in results), default=1)
+    results = [_padded(points, slots) for points in results]
     if not real.all():
         results.append(_unused(all_shapes.radius, slots, int(np.sum(~real))))
         order.append(np.flatnonzero(~real))
@@ -132,8 +128,8 @@ def _contacts_of(near: NearPairs, bodies: Bodies, motion: Motion) -> Points:
     rows = computed_once(jnp.stack(packed, axis=-1))
 
     def points_of(shapes: tuple[int, int], rows: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
-        a, b = (jax.tree.unflatten(structure, list(rows.at[side].get(mode="clip").T)) for side in (a, b))
-        points = _padded(in_slots(TOUCHES[shapes][0](a, b)), slots)
+        one, other = (jax.tree.unflatten(structure, list(rows.at[side].get(mode="clip").T)) for side in (a, b))
+        points = _padded(in_slots(TOUCHES[shapes][0](one, other)), slots)
         return jnp.stack(jax.tree.leaves(points))
 
     one, other, swapped = first, second, jnp.zeros_like(real)

@@ -44,7 +44,7 @@ from simkit.rigid.contact.law import (
     resting,
     velocities_of,
 )
-from simkit.rigid.contact.rows import apart, touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.rows import apart, gaps_of, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.timing.resting import ROUNDINGS
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
@@ -261,16 +261,16 @@ class Impulses:
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
         """Return the number of points that touch, the largest overlap, the largest one so far, and the residual."""
-        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion), memory.near)
+        gaps = gaps_of(motion, setting, memory.near)
         between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         # A body placed on another touches it up to rounding.
         extent = jnp.max(norm(motion.position) + _thickness(setting.bodies), axis=0)
         margin = ROUNDINGS * jnp.finfo(extent.dtype).eps * extent
-        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, between)):
-            if touch is not None:
-                count += jnp.sum(((push.along > 0) | (touch.gap <= margin)).astype(jnp.int32), axis=(0, 1, 2))
-                deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
+        for gap, push in ((gaps.planes, memory.pushes.planes), (gaps.pairs, between)):
+            if gap is not None:
+                count += jnp.sum(((push.along > 0) | (gap <= margin)).astype(jnp.int32), axis=(0, 1, 2))
+                deepest = jnp.maximum(deepest, jnp.max(-gap, axis=(0, 1, 2), initial=0))
         return {
             "contacts": count,
             "penetration": deepest,

@@ -15,6 +15,7 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.near_pairs import NearPairs
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
+from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.contact.gauss_seidel import Touches, of_pairs
 from simkit.rigid.contact.law import Mobility, Touch, masses
 from simkit.rigid.scene import Setting
@@ -32,6 +33,22 @@ def touches_of(motion: Motion, setting: Setting, mobility: Mobility, near: NearP
     is_single, zero = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
     pairs = None if is_single else touching_pairs(motion, setting, mobility, zero, near)
     return Touches(planes=touching_planes(motion, setting, mobility, zero), pairs=pairs)
+
+
+def gaps_of(motion: Motion, setting: Setting, near: NearPairs | None) -> Touches:
+    """Return the gaps of all potential contacts in m, in the arrangement of `touches_of`.
+
+    Args:
+        motion: state of the bodies.
+        setting: bodies and planes.
+        near: pairs that may touch; None for all.
+    """
+    bodies, count = setting.bodies, len(setting.bodies.kinds)
+    planes = _split(plane_contacts(bodies, motion, setting.planes).gap, setting.planes.offset.shape[0], count)
+    if count == 1:
+        return Touches(planes=planes, pairs=None)
+    groups, pairs = (rounds(count)[0] if near is None else near.first).shape
+    return Touches(planes=planes, pairs=_split(contacts(bodies, motion, near).gap, groups, pairs))
 
 
 def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:

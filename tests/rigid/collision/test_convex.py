@@ -99,7 +99,7 @@ def gaps_of(bodies: list, places: jax.Array, turns: jax.Array) -> jax.Array:
         )
         for k, side in enumerate(sides)
     )
-    return convex_convex(one, other, (sides[0].forms, sides[1].forms), flat=False).gap[0]
+    return convex_convex(one, other, (sides[0].forms, sides[1].forms), np.zeros(len(bodies), bool)).gap[0]
 
 
 @pytest.fixture(scope="module")
