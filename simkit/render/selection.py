@@ -9,11 +9,11 @@ import numpy as np
 from simkit.errors import UserError, nearest
 
 
-def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarray:
-    """Return the observed array ``name`` with ``axes`` axes, frames first.
+def observed(frames: Mapping[str, np.ndarray], name: str, axes: int, shape: Sequence[int] | None = None) -> np.ndarray:
+    """Return the observed array ``name`` with ``axes`` axes, frames first, and of the given shape if there is one.
 
     Raises:
-        UserError: if it is missing, has another number of axes, or holds no frame.
+        UserError: if it is missing, has another number of axes or another shape, or holds no frame.
     """
     if name not in frames:
         raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
@@ -22,6 +22,8 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
         raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
     if not array.size:
         raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
+    if shape is not None and array.shape != tuple(shape):
+        raise UserError(f"'{name}' has shape {array.shape}; this view needs {tuple(shape)}")
     return array
 
 
