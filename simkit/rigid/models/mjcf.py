@@ -4,7 +4,7 @@ import functools
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +115,7 @@ def mjcf(
         >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
         1.80 m, by hand 1.80 m
     """
-    return _simulation(read_spec(model), engine, substeps, solver_iterations, events)
+    return _simulation(read_spec(model), engine, substeps, solver_iterations, cast("Rules | None", events))
 
 
 @_checked
@@ -141,7 +141,9 @@ def from_text(
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
     """
-    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, events)
+    return _simulation(
+        read_spec(model, from_disk=False), engine, substeps, solver_iterations, cast("Rules | None", events)
+    )
 
 
 @described(
@@ -155,7 +157,7 @@ def from_text(
     impact_position=("1", "coordinates of the joints at the last impact"),
     impact_velocity=("1", "velocities of the joints just after the last impact"),
     impact_period=("s", "time between the last two impacts"),
-    friction_used=("1", "largest ratio of tangential to normal force of points that stand, or impulse, so far"),
+    friction_used=("1", "largest ratio so far of tangential to normal force of standing points"),
 )
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int, events: Rules | None = None) -> Simulation:
     if events is not None and name != "simkit":
