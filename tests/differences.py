@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.simulation import Params
 
 
@@ -18,11 +19,12 @@ def central_difference(
     Args:
         function: ``params -> scalar``; one that is compiled already is not compiled again.
         params: where to differentiate.
-        wrt: names of the parameters.
+        wrt: paths of the parameters.
         relative_step: h relative to the largest magnitude in the parameter's array (or absolute where all is zero); by
             default the cube root of the rounding unit, where truncation and rounding errors balance.
     """
-    chosen = {name: params[name] for name in wrt}
+    leaves = paths.leaves(params)
+    chosen = {name: leaves[name] for name in wrt}
     compiled = function if hasattr(function, "lower") else jax.jit(function)
     found: dict[str, np.ndarray] = {}
     for name, value in chosen.items():
@@ -34,7 +36,7 @@ def central_difference(
             for sign in (1, -1):
                 moved = exact.copy()
                 moved[index] += sign * step * scale
-                ends.append((moved[index], compiled({**params, name: jnp.asarray(moved)})))
+                ends.append((moved[index], compiled(paths.replaced(params, {name: jnp.asarray(moved)}))))
             (above, value_above), (below, value_below) = ends
             difference[index] = (value_above - value_below) / (above - below)
         found[name] = difference

@@ -19,15 +19,12 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int, shape: Sequ
     if name not in frames:
         raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
     array = np.asarray(frames[name])
-    problem = ""
     if array.ndim != axes:
-        problem = f"has {array.ndim - 1} axes per frame; this view draws {axes - 1}"
-    elif not array.size:
-        problem = f"is empty (shape {array.shape}); there is nothing to draw"
-    elif shape is not None and array.shape != tuple(shape):
-        problem = f"has shape {array.shape}; this view needs {tuple(shape)}"
-    if problem:
-        raise UserError(f"'{name}' {problem}")
+        raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
+    if not array.size:
+        raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
+    if shape is not None and array.shape != tuple(shape):
+        raise UserError(f"'{name}' has shape {array.shape}; this view needs {tuple(shape)}")
     return array
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from simkit.core import gradient
+from simkit.core import gradient, paths
 from simkit.core.dependence import idle_parameters
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
@@ -107,9 +107,9 @@ def plain(tree):
 
 
 def varied(scenario, simulation, count):
-    """Return parameters with a leading axis of ``count`` values each, a thousandth of the bounds apart."""
+    """Return parameters by path, with a leading axis of ``count`` values each, a thousandth of the bounds apart."""
     params = {}
-    for name, value in simulation.params.items():
+    for name, value in paths.leaves(simulation.params).items():
         low, high = scenario.parameters[name].bounds
         steps = np.arange(count).reshape(-1, *[1] * value.ndim)
         params[name] = jax.numpy.asarray(np.clip(value + 1e-3 * (high - low) * steps, low, high), value.dtype)
@@ -128,18 +128,19 @@ def assert_driven_is_whole(pieces, whole):
 def check_derivatives(scenario, simulation, objective):
     """Compare reverse mode with central differences, parameter by parameter, and with a tangent."""
     key, params = jax.random.key(scenario.run.seed), simulation.params
-    wrt = [parameter for parameter, value in params.items() if value.ndim == 0]
+    leaves = paths.leaves(params)
+    wrt = [parameter for parameter, value in leaves.items() if value.ndim == 0]
     function = objective_of(scenario, simulation, objective)
     value, _, reverse = gradient.jitted(function, wrt, "reverse", params, key)(params, key)
     near = jax.jit(function.continuation(params, key))
     # A central difference with step h = eps^(1/3) |p| rounds off by eps |f| / h.
     rounding = {
-        parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(params[parameter])) or 1.0)
+        parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(leaves[parameter])) or 1.0)
         for parameter in wrt
     }
     difference = central_difference(near, params, wrt)
     # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
-    at_zero = [parameter for parameter in wrt if params[parameter] == 0]
+    at_zero = [parameter for parameter in wrt if leaves[parameter] == 0]
     wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
     # A parameter of the initial state of a relaxation has no effect. A wide step shows that above the noise with which
     # each end comes to rest.
@@ -156,7 +157,7 @@ def check_derivatives(scenario, simulation, objective):
     # Forward mode, along a direction in which every parameter moves by its own size.
     scales = np.random.default_rng(0).uniform(0.5, 1.5, len(wrt)) * np.where(np.arange(len(wrt)) % 2, 1, -1)
     direction = {
-        name: scale * abs(float(params[name])) or scale for name, scale in zip(wrt, scales.tolist(), strict=True)
+        name: scale * abs(float(leaves[name])) or scale for name, scale in zip(wrt, scales.tolist(), strict=True)
     }
     tangent = tangent_along(function, params, key, direction)
     parts = [float(reverse[name]) * step for name, step in direction.items()]
@@ -169,7 +170,7 @@ def tangent_along(function, params, key, direction):
     """Return the derivative of an objective along ``{name: change}``, by forward mode."""
 
     def moved(step):
-        return function({**params, **{name: params[name] + step * change for name, change in direction.items()}}, key)
+        return function(paths.mapped(lambda path, leaf: leaf + step * direction.get(path, 0), params), key)
 
     return jax.jit(lambda: jax.jvp(moved, (0.0,), (1.0,))[1])()
 
@@ -271,13 +272,13 @@ class Claims:
 
     def test_members_of_an_ensemble_equal_single_runs(self, contract):
         simulation, members = contract.simulation, 3
-        over = list(simulation.params)[::2]
+        over = list(paths.leaves(simulation.params))[::2]
         swept = varied(contract.scenario, simulation, members)
         keys = jax.random.split(jax.random.key(7), members)
         many = jax.jit(contract.run_of(ensemble(simulation, over)))
-        _, observed, diagnosed = many({**simulation.params, **{name: swept[name] for name in over}}, keys)
+        _, observed, diagnosed = many(paths.replaced(simulation.params, {name: swept[name] for name in over}), keys)
         for member in range(members):
-            params = {**simulation.params, **{name: swept[name][member] for name in over}}
+            params = paths.replaced(simulation.params, {name: swept[name][member] for name in over})
             _, one_observed, one_diagnosed = contract.whole(params, keys[member])
             for together, alone in ((observed, one_observed), (diagnosed, one_diagnosed)):
                 # Means are NaN before their first sample.
@@ -327,7 +328,10 @@ class Claims:
         swept = varied(contract.scenario, contract.simulation, 3)
         # Made before: taking an entry of an array compiles operations of its own.
         members = [
-            ({parameter: values[member] for parameter, values in swept.items()}, jax.random.key(member))
+            (
+                paths.replaced(contract.simulation.params, {path: values[member] for path, values in swept.items()}),
+                jax.random.key(member),
+            )
             for member in (1, 2)
         ]
         with compilations() as counted:

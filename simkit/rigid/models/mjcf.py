@@ -165,7 +165,7 @@ def from_text(
     impact_position=("1", "coordinates of the joints at the last impact"),
     impact_velocity=("1", "velocities of the joints just after the last impact"),
     impact_period=("s", "time between the last two impacts"),
-    friction_used=("1", "largest ratio of tangential to normal force of points that stand, or impulse, so far"),
+    friction_used=("1", "largest ratio so far of tangential to normal force of standing points"),
 )
 def _simulation(
     spec: Any, name: str, substeps: int, solver_iterations: int, events: Any = None, motors: Any = None
