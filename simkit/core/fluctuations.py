@@ -66,7 +66,7 @@ def weighted(step: Callable[[State, Params], State], weight: Weight | str) -> Ca
 
 def weight_of(simulation: Simulation) -> Weight | str:
     """Return the distribution that a simulation samples, see `weighted`, or why there is none."""
-    unknown = "it does not declare the distribution that it samples, as molecular dynamics in a bath does; leave the method out"
+    unknown = "it does not declare the distribution that it samples, as molecular dynamics in a bath does; leave it out"
     return getattr(getattr(simulation.step, "function", simulation.step), "weight", unknown)
 
 

@@ -129,7 +129,7 @@ def complementary(rows: Rows, speeds: jax.Array, closed: jax.Array, first: jax.A
         joins = closed & ~active & ((normal < -tolerance) | ((normal <= tolerance) & (along > tolerance)))
         return joins | (active & (impulses[:n] * own < -tolerance))
 
-    def pivot(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def pivot(_: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         active, _ = now
         wrong = violates(active)
         return active ^ (wrong & (jnp.arange(n) == jnp.argmax(wrong))), ~jnp.any(wrong)
