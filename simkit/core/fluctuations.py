@@ -66,7 +66,7 @@ def weighted(step: Callable[[State, Params], State], weight: Weight | str) -> Ca
 
 def weight_of(simulation: Simulation) -> Weight | str:
     """Return the distribution that a simulation samples, see `weighted`, or why there is none."""
-    unknown = "it does not declare the distribution that it samples, as molecular dynamics in a bath does; leave it out"
+    unknown = "it does not declare the distribution that it samples, as molecular dynamics in a bath does"
     return getattr(getattr(simulation.step, "function", simulation.step), "weight", unknown)
 
 
@@ -179,7 +179,7 @@ def sampling(
     """
     weight = weight_of(simulation)
     if isinstance(weight, str):
-        raise UserError(f"there is no derivative by fluctuations: {weight}")
+        raise UserError(f"there is no derivative by fluctuations: {weight}; take the one through time")
     if quantity not in (known := list(simulation.shapes.diagnosed)):
         raise UserError(f"'{quantity}' is not a diagnostic", nearest(quantity, known))
     names = paths.selected(wrt, paths.leaves(simulation.params))
