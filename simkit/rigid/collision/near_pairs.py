@@ -25,6 +25,8 @@ from simkit.rigid.bodies.motion import Motion, angular_velocity
 FROM = 64
 # Kinds whose half lengths and radius are those of a rounded box; others are near where their enclosing spheres are.
 BOXED = ("capsule", "box")
+# Kinds whose contacts are found from a list; in scenes with others all pairs are visited.
+LISTED = ("sphere", "disk", *BOXED)
 # Rounds at the start; a list that needs more grows.
 ROUNDS = 16
 # Pairs of enclosing spheres, and candidates in a run of cells, beside shapes that are no spheres, in units of those of
@@ -48,7 +50,7 @@ def rounds_at_start(kinds: tuple[str, ...], rounds: int | None = None) -> int:
         kinds: of the bodies.
         rounds: as given by the user; None for the default, by which all pairs of less than `FROM` bodies are visited.
     """
-    if len(kinds) < 2:
+    if len(kinds) < 2 or not set(kinds) <= set(LISTED):
         return 0
     if rounds is not None:
         return rounds

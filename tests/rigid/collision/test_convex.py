@@ -13,6 +13,7 @@ from simkit import rigid
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.collision.convex import convex_convex
+from simkit.rigid.collision.near_pairs import rounds_at_start
 from simkit.rigid.collision.points import Placed
 
 PAIRS = 12
@@ -145,3 +146,9 @@ def test_derivatives_of_gaps_are_central_differences(gap_and_slope) -> None:
     # nearest within the step.
     assert np.quantile(error, 0.9) < 1e-5
     assert error.max() < 2e-3
+
+
+def test_many_bodies_with_a_cylinder_have_all_pairs_visited() -> None:
+    # Lists of near pairs have no method for it.
+    assert rounds_at_start(("sphere",) * 80) > 0
+    assert rounds_at_start(("sphere",) * 80 + ("cylinder",)) == 0
