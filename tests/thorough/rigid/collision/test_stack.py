@@ -1,4 +1,4 @@
-"""A stack of a box, a cylinder and a mesh, beside an ellipsoid, on a floor: it stands and loses energy."""
+"""A stack of a box, a cylinder and a mesh, beside an ellipsoid, on a floor: it stands, loses energy, and resumes."""
 
 import itertools
 
@@ -48,10 +48,17 @@ def test_it_stands_and_never_gains_energy() -> None:
     overlap = float(run["largest_penetration"][-1])
     # The largest was 4.3e-6 m.
     assert overlap < 1e-4
-    # The box comes to rest after 1 cm, with the others where they stood on it.
+    # The box comes to rest after 1 mm, and the others with it up to 0.2 mm.
     place, energy = np.array(run["position"][-1]), np.array(run["energy"])
-    assert np.ptp(place[:3, 0]) < 1e-3
+    assert np.ptp(place[:3, 0]) < 3e-4
     assert place[:, 2] == pytest.approx([0.1, 0.35, 0.6, 0.1], abs=1e-4)
     # Overlaps are pushed out, so a weight may be lifted by as much.
     gained = energy - np.minimum.accumulate(energy)
     assert gained.max() < 9.81 * 4.5 * overlap
+
+
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path) -> None:
+    whole = simkit.run(stack(), steps=20, every=10)
+    simkit.run(stack(), steps=10, every=10, output=tmp_path / "run")
+    resumed = simkit.resume(tmp_path / "run", steps=20, simulation=stack())
+    assert np.array_equal(resumed["position"][-1], whole["position"][-1])
