@@ -66,10 +66,6 @@ def test_a_ball_between_a_limit_and_the_floor_moves_as_in_closed_form():
     jax.clear_caches()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="0.78 mm: coefficients of powers in the polynomial to the time of an event lose five digits in float32",
-)
 def test_a_ball_in_single_precision_is_near():
     """Also by the law of Poisson, which for one contact is that of Newton.
 
