@@ -6,6 +6,7 @@ event is the root of a smooth function, and has the derivative of the implicit f
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +29,9 @@ from simkit.rigid.articulated.tree import Tree, integrate
 PARTS, NEWTON_STEPS = 8, 8
 # In float32 a gap changes by too few digits within a part for further rounds.
 ROUNDS = {"float64": 3, "float32": 1}
-# Coefficients of the polynomial through values at the ends of equal parts of [0, 1].
-POLYNOMIAL = np.linalg.inv(np.vander(np.arange(1, PARTS + 1) / PARTS, increasing=True))
+# Forward differences of values at the ends of equal parts: Newton's form of the polynomial through them, whose
+# coefficients are small; powers have some of 1e5, whose rounding in float32 moves an impact by a millimeter.
+DIFFERENCES = np.array([[(-1) ** (k - i) * math.comb(k, i) for i in range(PARTS)] for k in range(PARTS)])
 # Gap in m, to the power of the precision, below which points touch; and in m, of those that stand at the start.
 TOUCHING, NEAR = 0.75, 1e-4
 
@@ -376,12 +378,19 @@ def _next_event(mechanism: Mechanism, params: Params, control: jax.Array, stance
     )
     found = jax.lax.while_loop(lambda now: (now[0] < ROUNDS[str(left.dtype)]) & now[8], divide, before)
     _, low, high, _, _, samples, index, part, occurs = found
-    coefficients = precise_product(jnp.asarray(POLYNOMIAL, left.dtype), samples)
-    slopes = coefficients[1:] * jnp.arange(1, PARTS, dtype=left.dtype)
+    differences = precise_product(jnp.asarray(DIFFERENCES, left.dtype), samples)
+    orders = jnp.arange(1, PARTS, dtype=left.dtype)
+
+    def polynomial(place: jax.Array) -> jax.Array:
+        binomials = jnp.cumprod((PARTS * place - orders) / orders)
+        return differences[0] + jnp.sum(differences[1:] * binomials)
+
+    def with_rate(place: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.jvp(polynomial, (place,), (jnp.ones_like(place),))
 
     def improve(_: int, place: jax.Array) -> jax.Array:
-        rate = jnp.polyval(slopes[::-1], place)
-        improved = place - jnp.polyval(coefficients[::-1], place) / jnp.where(rate < 0, rate, -jnp.inf)
+        value, rate = with_rate(place)
+        improved = place - value / jnp.where(rate < 0, rate, -jnp.inf)
         return jnp.clip(improved, part / PARTS, (part + 1) / PARTS)
 
     # In units of the interval of the samples, of which [low, high] is one part.
@@ -390,7 +399,7 @@ def _next_event(mechanism: Mechanism, params: Params, control: jax.Array, stance
     return _Event(
         index=index,
         time=low + unit * (place - part / PARTS),
-        rate=jnp.polyval(slopes[::-1], place) / unit,
+        rate=with_rate(place)[1] / unit,
         occurs=occurs,
     )
 
