@@ -11,6 +11,7 @@ from simkit.rigid.bodies.motion import angular_momentum, angular_velocity, kinet
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.shapes.disk import disk
+from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from tests.tables import every
 
@@ -139,3 +140,11 @@ def test_bodies_that_cannot_exist_are_refused_in_one_line(message):
         check_bodies(gather([good(), BAD[message]()]))
     assert str(error.value).startswith("body 1 (") and f"): {message}" in str(error.value)
     assert "\n" not in str(error.value) and ";" in str(error.value)  # what is wrong; what to do
+
+
+def test_a_mesh_of_equal_moments_keeps_the_axes_of_its_file():
+    corners = [f"v {x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+    sides = ["f 1 2 4 3", "f 5 7 8 6", "f 1 5 6 2", "f 3 4 8 7", "f 1 3 7 5", "f 2 6 8 4"]
+    cube = mesh(6.0, "\n".join(corners + sides), 0.2)
+    np.testing.assert_allclose(stacked(cube.half_lengths)[0], 0.1, rtol=1e-12)
+    np.testing.assert_allclose(stacked(cube.inertia)[0], 6 * 0.2**2 / 6, rtol=1e-12)

@@ -132,8 +132,13 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     },
     # In flight its legs move it by only 1e-4 m, comparable to the round-off of its size.
     "ant": {"initial_velocity": [1.0] + [0.0] * 13},
-    # Long steps, with an impact among the few.
-    "rimless_wheel": {"initial_velocity": [1.847759065022573, 0.7653668647301796, 2.0], "time_step": 0.05},
+    # Long steps, with an impact among the few. A light hub would multiply rounding by (I + m l^2) / I = 1000; and a
+    # spoke that stands without pressure would be lifted by half of all scattered velocities.
+    "rimless_wheel": {
+        "initial_velocity": [1.847759065022573, 0.6, 2.0],
+        "armature.turn": 0.5,
+        "time_step": 0.05,
+    },
     # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
     "box_stack": {"config.bodies.1.count": 2, "drop": 0.001, "push": 0.5},
     # A pile is chaotic; a ball, a box and a capsule before their first impacts are not.

@@ -71,12 +71,15 @@ def _read(surface: str) -> tuple[Form, tuple[float, ...], float, tuple[float, ..
     shares = np.linalg.det(np.stack([a, b, c], axis=1)) / 6
     second = sum(np.einsum("t,ti,tj->ij", shares, v, v) for v in (a, b, c, whole)) / (20 * abs(shares.sum()))
     second = second * np.sign(shares.sum())
-    values, axes = np.linalg.eigh(second)
-    # Each principal axis in the place of the axis of the file that is nearest to it, right-handed.
-    order = _nearest_axes(axes)
-    axes, values = axes[:, order], values[order]
-    axes = axes * np.where(np.diag(axes) < 0, -1, 1)
-    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    values, axes = np.diag(second), np.eye(3)
+    # Axes of the file that are principal are kept: of a cube, all are, and rounding would choose.
+    if np.abs(second - np.diag(values)).max() > SAME * values.max():
+        values, axes = np.linalg.eigh(second)
+        # Each principal axis in the place of the axis of the file that is nearest to it, right-handed.
+        order = _nearest_axes(axes)
+        axes, values = axes[:, order], values[order]
+        axes = axes * np.where(np.diag(axes) < 0, -1, 1)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
     local = (corners - center) @ axes
     half = np.abs(local).max(axis=0)
     hull = ConvexHull(local / half)
