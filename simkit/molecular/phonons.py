@@ -118,8 +118,9 @@ def phonons(
     supercell: for pairs within a cut-off, a supercell twice as wide as that; for many-body energies, whose forces
     depend on the neighbors of neighbors, four times. Constants of particles at exactly half the supercell are shared by
     the images on all sides; where those are not zero, the result is NaN except at the wave vectors of the supercell,
-    where it is exact always. The acoustic sum rule holds by construction: the constant of a particle with itself is
-    minus the sum of the others, so that translations cost nothing.
+    where it is exact always. A supercell narrower than twice the cut-off of pairs has NaN everywhere. The acoustic sum
+    rule holds by construction: the constant of a particle with itself is minus the sum of the others, so that
+    translations cost nothing.
 
     Frequencies are differentiable by positions, cell, params, masses and wave vectors; of degenerate ones, only their
     sum; those that are zero within round-off are constants.
@@ -178,6 +179,8 @@ def phonons(
     is_shared = is_near.sum(axis=2) > 1
     size = jnp.abs(constants).max(axis=(1, 3))
     too_small = jnp.where(is_shared, size, 0).max() > OUT_OF_RANGE * size.max()
+    # Its energy would be NaN, whose derivatives are zero.
+    is_cut = interaction.misses_pairs(box, params)
     root = jnp.sqrt(jnp.broadcast_to(weight, count))
 
     def at(q: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -192,7 +195,7 @@ def phonons(
         real, imaginary = (parts[0] + parts[0].T) / 2, (parts[1] - parts[1].T) / 2
         turns = precise_product(box, q) / (2 * jnp.pi)
         is_commensurate = (jnp.abs(turns - jnp.round(turns)) < EQUALLY_NEAR).all()
-        real = jnp.where(too_small & ~is_commensurate, jnp.nan, real)
+        real = jnp.where((too_small & ~is_commensurate) | is_cut, jnp.nan, real)
         # Each eigenvalue of the Hermitian matrix is one of this symmetric matrix twice.
         joint = jnp.concatenate(
             [jnp.concatenate([real, -imaginary], axis=1), jnp.concatenate([imaginary, real], axis=1)]

@@ -35,6 +35,8 @@ def phonon_dimensions(system: System) -> dict[str, tuple[str, ...]]:
         raise UserError(f"{settings.where} are those of particles that all move; leave them out")
     if len(settings["path"]) < 2:
         raise settings.refuse("path", "joins fewer than two corners; name two or more")
+    if settings["path"][0] == settings["path"][1]:
+        raise settings.refuse("path", "begins with a line of no length; name two different corners")
     for name in settings["path"]:
         if name not in settings["corners"]:
             raise settings.refuse("path", f"names '{name[:64]}'", hint=nearest(name, list(settings["corners"])))

@@ -212,6 +212,8 @@ class Commands:
             self.periodic = tuple(word == "p" for word in rest)
         elif name == "dielectric":
             self.dielectric = line.real(rest[0] if rest else "", "the permittivity")
+            if self.dielectric <= 0:
+                line.refuse("the permittivity is not above 0; write 1 for that of free space")
         elif name == "mass":
             if len(rest) != 2:
                 line.refuse("is not mass, a type, and a number; repair it")

@@ -20,6 +20,7 @@ from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
 from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
+from simkit.rigid.quantities import RIGID
 
 type Measure = Callable[[Motion, Bodies, Params], Arrays]
 
@@ -154,8 +155,10 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
     for name, one in settings["statistics"].items():
-        if name in quantities:
-            raise UserError(f"statistics.{name}: another diagnostic has that name; choose another")
+        if name in quantities or name in KEPT:
+            raise UserError(f"statistics.{name}: another quantity has that name; choose another")
+        if one["on"] == ():
+            raise one.refuse("on", "names no bodies; name some, or leave it out for all")
         numbers.append(_statistic(name, one, group, names))
         quantities[name] = Quantity(one["unit"], f"{one['take']} of {one['of'].text}")
     drawn = {name: each["drawn"] for name, each in settings["points"].items()}
@@ -245,6 +248,8 @@ class Point:
         return {f"{name}.{prefix}{axis}": getattr(vector, axis) for prefix, vector in pairs for axis in "xyz"}
 
 
+# Names that scenes as data use themselves, and those of axes.
+KEPT = (RIGID.keys() - {"position_x", "height", "speed"}) | {"body", "frame"}
 REDUCTIONS = {"mean": jnp.mean, "sum": jnp.sum, "largest": jnp.max, "smallest": jnp.min}
 
 
