@@ -94,3 +94,13 @@ def test_supercells_that_are_too_small_are_nan_except_at_their_own_wave_vectors(
     np.testing.assert_allclose(found[1], np.sqrt([4.25, 8.0]), rtol=1e-12)
     with pytest.raises(UserError, match="repeats has 3 dimensions"):
         phonons(energy, jnp.zeros((1, 2)), cell, PARAMS, vectors, repeats=(6, 1, 1))
+
+
+def test_a_supercell_narrower_than_twice_the_cutoff_of_pairs_has_nan(x64):
+    pairs = interactions.pair_interaction(lambda distance: (distance - 1) ** 2, cutoff=1.2)
+    q = jnp.asarray([[0.0, 0.0], [np.pi, 0.0]])
+    for count, is_cut in ((2, True), (3, False)):
+        traced = jax.jit(lambda cell, n=(count, count): phonons(pairs, jnp.zeros((1, 2)), cell, {}, q, repeats=n))
+        frequency = traced(jnp.eye(2)).frequency
+        assert bool(jnp.isnan(frequency).all()) == is_cut
+        assert bool(jnp.isfinite(frequency).all()) != is_cut

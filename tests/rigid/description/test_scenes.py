@@ -62,6 +62,10 @@ def test_statistics_are_of_the_named_bodies():
     assert [float(found[name]) for name in (*taken, "all")] == [-1, -3, 1, -3, 9]
     with pytest.raises(UserError, match=r"statistics\.of\.on\[0\] = 'balls' names no body"):
         started(BALL, statistics={"of": {"of": "x", "on": ["balls"]}})
+    with pytest.raises(UserError, match=r"statistics\.of\.on names no bodies"):
+        started(BALL, statistics={"of": {"of": "x", "on": []}})
+    with pytest.raises(UserError, match=r"statistics\.energy: another quantity has that name"):
+        started(BALL, statistics={"energy": {"of": "x"}})
 
 
 def test_mass_follows_from_the_density_of_every_shape():
