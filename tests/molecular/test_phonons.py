@@ -8,6 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.molecular import interactions
 from simkit.molecular.phonons import density_of_states, mesh, path, phonons
+from simkit.molecular.potentials import lennard_jones
 
 REPEATS = (6, 1)
 
@@ -97,10 +98,10 @@ def test_supercells_that_are_too_small_are_nan_except_at_their_own_wave_vectors(
 
 
 def test_a_supercell_narrower_than_twice_the_cutoff_of_pairs_has_nan(x64):
-    pairs = interactions.pair_interaction(lambda distance: (distance - 1) ** 2, cutoff=1.2)
-    q = jnp.asarray([[0.0, 0.0], [np.pi, 0.0]])
+    pairs = interactions.pair_interaction(lennard_jones(), cutoff=1.2)
+    q, p = jnp.asarray([[0.0, 0.0], [np.pi, 0.0]]), {"epsilon": 1.0, "sigma": 1.0}
     for count, is_cut in ((2, True), (3, False)):
-        traced = jax.jit(lambda cell, n=(count, count): phonons(pairs, jnp.zeros((1, 2)), cell, {}, q, repeats=n))
+        traced = jax.jit(lambda cell, n=(count, count): phonons(pairs, jnp.zeros((1, 2)), cell, p, q, repeats=n))
         frequency = traced(jnp.eye(2)).frequency
         assert bool(jnp.isnan(frequency).all()) == is_cut
         assert bool(jnp.isfinite(frequency).all()) != is_cut
