@@ -535,8 +535,9 @@ function axesOf([w, x, y, z]) {
 
 /** Return the solids, rods and marks of a frame, for any camera. */
 function readBodies(frame, drawing, scale) {
-  const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;
+  const { position, orientation, radius, half_lengths: half, disk, corners } = frame.arrays;
   const found = [];
+  const most = corners ? corners.data.length / radius.data.length : 0;
   const palette = drawing.palette.map(rgb);
   const values = frame.arrays[drawing.quantity];
   for (let k = 0; k < radius.data.length; k += 1) {
@@ -555,7 +556,9 @@ function readBodies(frame, drawing, scale) {
       turn,
       radius: radius.data[k],
       half: half && half.data.length ? Array.from(half.data.slice(3 * k, 3 * k + 3)) : [0, 0, 0],
-      disk: Boolean(disk && disk.data[k]),
+      // 1 for a cylinder, 2 for an ellipsoid, 3 for the hull of its corners.
+      disk: disk && disk.data.length ? disk.data[k] : 0,
+      corners: Array.from(corners ? corners.data.slice(most * k, most * k + most) : []),
       color,
     });
   }
@@ -825,10 +828,37 @@ function roundedBox([x, y, z], radius) {
   return geometry;
 }
 
+/** Return the hull of points, three numbers each: every triangle with all points on one side. */
+function hullOf(numbers) {
+  const points = [];
+  for (let k = 0; k + 2 < numbers.length; k += 3) {
+    const point = new THREE.Vector3(...numbers.slice(k, k + 3));
+    if (!points.some((other) => other.distanceTo(point) === 0)) points.push(point);
+  }
+  const size = Math.max(...points.map((point) => point.length()));
+  const found = [];
+  const [u, v, normal] = [new THREE.Vector3(), new THREE.Vector3(), new THREE.Vector3()];
+  for (let a = 0; a < points.length; a += 1)
+    for (let b = a + 1; b < points.length; b += 1)
+      for (let c = b + 1; c < points.length; c += 1) {
+        normal.crossVectors(u.subVectors(points[b], points[a]), v.subVectors(points[c], points[a]));
+        if (normal.length() < 1e-9 * size * size) continue;
+        normal.normalize();
+        const heights = points.map((point) => normal.dot(point) - normal.dot(points[a]));
+        if (heights.every((height) => height < 1e-5 * size)) found.push(points[a], points[b], points[c]);
+        else if (heights.every((height) => height > -1e-5 * size)) found.push(points[a], points[c], points[b]);
+      }
+  const geometry = new THREE.BufferGeometry().setFromPoints(found);
+  geometry.computeVertexNormals();
+  return geometry;
+}
+
 /** Return kind and geometry of a body with its sizes in m. */
-function solidOf(half, radius, isDisk, isFine) {
+function solidOf(half, radius, disk, corners, isFine) {
   const [across, along] = isFine ? [64, 40] : [28, 18];
-  if (isDisk) return ["disk", new THREE.CylinderGeometry(half[0], half[0], 2 * half[2], 72).rotateX(Math.PI / 2)];
+  if (disk === 2) return ["ball", new THREE.SphereGeometry(1, across, along).scale(...half)];
+  if (disk === 3) return ["plain", hullOf(corners)];
+  if (disk) return ["disk", new THREE.CylinderGeometry(half[0], half[0], 2 * half[2], 72).rotateX(Math.PI / 2)];
   if (!half.some((length) => length > 0)) return ["ball", new THREE.SphereGeometry(radius, across, along)];
   if (radius > 0 && !(half[0] > 0) && !(half[1] > 0))
     return ["capsule", new THREE.CapsuleGeometry(radius, 2 * half[2], along / 2, across).rotateX(Math.PI / 2)];
@@ -880,7 +910,7 @@ class BodyScene {
   showSolids(bodies) {
     for (const group of this.groups.values()) group.bodies = [];
     for (const body of bodies) {
-      const key = [...body.half, body.radius, body.disk].map(String).join();
+      const key = [...body.half, body.radius, body.disk, ...body.corners].map(String).join();
       if (!this.groups.has(key)) this.groups.set(key, { bodies: [], capacity: 0 });
       this.groups.get(key).bodies.push(body);
     }
@@ -907,8 +937,8 @@ class BodyScene {
 
   grow(group) {
     this.dispose(group);
-    const { half, radius, disk } = group.bodies[0];
-    const [kind, geometry] = solidOf(half, radius, disk, group.bodies.length <= 60);
+    const { half, radius, disk, corners } = group.bodies[0];
+    const [kind, geometry] = solidOf(half, radius, disk, corners, group.bodies.length <= 60);
     group.capacity = group.bodies.length;
     const top = half[2] + (kind === "box" ? radius : 0);
     group.mesh = new THREE.InstancedMesh(geometry, markedMaterial(kind, top, this.drawing.two_faced), group.capacity);
