@@ -301,7 +301,7 @@ def gymnasium(
         UserError: if gymnasium is not installed, the action is not a parameter, or a name is not observed.
 
     Example:
-        >>> cart = simkit.load("cartpole").build()
+        >>> cart = simkit.build(simkit.load("cartpole", {"precision": "float32"}))
         >>> upright = lambda now: jnp.cos(now["joint_position"][1])
         >>> make = lambda: simkit.interop.gymnasium(
         ...     cart, action="control", observed=["joint_position", "joint_velocity"], reward=upright, hold=3

@@ -474,13 +474,13 @@ def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> 
     Raises:
         UserError: if there is none, or one is not of real numbers.
     """
-    names = paths.selected(wrt, known)
-    problem = "" if names else "wrt names no parameter; name each parameter once"
+    if not (names := paths.selected(wrt, known)):
+        raise UserError("wrt names no parameter; name each parameter once")
     for name in names:
         kind = jnp.result_type(known[name])
         if not jnp.issubdtype(kind, jnp.floating):
-            problem = f"parameter '{name}' is of type {kind}, which has no derivative; give real numbers, such as "
-            problem += "jnp.asarray(value, dtype=float)"
-    if problem:
-        raise UserError(problem)
+            raise UserError(
+                f"parameter '{name}' is of type {kind}, which has no derivative; give real numbers, such as "
+                "jnp.asarray(value, dtype=float)"
+            )
     return names

@@ -198,17 +198,18 @@ class Choice:
             UserError: if it is unknown, with the name to write where others call the part so, or does not serve.
         """
         names = self.fitting()
-        reason, remedy = None, None
         if isinstance(value, str) and value in self.parts.names():
             part = self.parts.resolve(value)
             reason = self._reason(part)
             if getattr(part, "kind", value) != value:
                 reason = f"is a class of the kind '{part.kind}'; register it by that name"
-            reason = reason and f"{reason}; choose one of {', '.join(names)}"
-        elif isinstance(value, str) and (meant := self.parts.aliases.get(value)):
-            reason, remedy = f"is unknown; write '{meant}'", Remedy("replace", meant)
-        if reason is not None:
-            raise UserError(f"{where} = '{value}' {reason}", key=where, allowed=names, remedy=remedy)
+            if reason is not None:
+                problem = f"{where} = '{value}' {reason}; choose one of {', '.join(names)}"
+                raise UserError(problem, key=where, allowed=names)
+        elif isinstance(value, str) and value in self.parts.aliases:
+            meant = self.parts.aliases[value]
+            problem = f"{where} = '{value}' is unknown; write '{meant}'"
+            raise UserError(problem, key=where, allowed=names, remedy=Remedy("replace", meant))
         return word(self.doc, tuple(names)).check(value, where)
 
     def every_key(self, unfit: str = "") -> dict[str, Setting]:
@@ -257,13 +258,13 @@ class Choice:
         reasons = dict.fromkeys(of_others, "") | {key: f", {excluded[key]}" for key in entries if key in excluded}
         refused = {}
         for key in entries:
-            path, part, problem, remedy = below(where, key), f"{self.key} = '{name}'", "", None
+            path = below(where, key)
             if key in doubtful and key in aliases:
-                problem, remedy = f"is no key of {part}; write {aliases[key]}", Remedy("rename", aliases[key])
+                problem = f"{path} is no key of {self.key} = '{name}'; write {aliases[key]}"
+                refused[key] = UserError(problem, key=path, remedy=Remedy("rename", aliases[key]))
             elif key in reasons:
-                problem, remedy = f"has no effect on {part}{reasons[key]}; leave it out", Remedy("remove")
-            if problem:
-                refused[key] = UserError(f"{path} {problem}", key=path, remedy=remedy)
+                problem = f"{path} has no effect on {self.key} = '{name}'{reasons[key]}; leave it out"
+                refused[key] = UserError(problem, key=path, remedy=Remedy("remove"))
         return refused
 
     def missing(self, where: str) -> str:
@@ -504,14 +505,13 @@ def table_of(text: str, key: str) -> dict[str, Any]:
     if not options:
         return table
     for option in re.split(r",(?=\s*\w+\s*=)", options):
-        option_key, sign, value = (part.strip() for part in option.partition("="))
-        problem = f"gives {option_key} twice; keep one of them" if option_key in table else ""
-        if not sign or not option_key:
-            problem = f"has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE"
-        if problem:
-            raise UserError(f"{key} = {shown(text)} {problem}")
+        option_key, sign, value = option.partition("=")
+        if not sign or not option_key.strip():
+            raise UserError(f"{key} = {shown(text)} has the option {shown(option)}; write {name}:KEY=VALUE,KEY=VALUE")
+        if option_key.strip() in table:
+            raise UserError(f"{key} = {shown(text)} gives {option_key.strip()} twice; keep one of them")
         try:
-            table[option_key] = tomllib.loads(f"value = {value}")["value"]
+            table[option_key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            table[option_key] = value  # text may be written without quotes
+            table[option_key.strip()] = value.strip()  # text may be written without quotes
     return table

@@ -206,15 +206,16 @@ class Simulation:
             UserError: if a parameter is not made of real numbers, if it converges without a ``status``, or has an
                 ``equilibrium`` and does not converge.
         """
-        problem = ""
         if self.converges and self.status is None:
-            problem = "converges = True needs a status that becomes CONVERGED; give status=converged_when(test), see "
-            problem += "simkit.converged_when"
-        elif self.equilibrium is not None and not self.converges:
-            problem = "an equilibrium holds in a converged state only; set converges=True with a status that becomes "
-            problem += "CONVERGED, or leave equilibrium out"
-        if problem:
-            raise UserError(problem)
+            raise UserError(
+                "converges = True needs a status that becomes CONVERGED; give status=converged_when(test), see "
+                "simkit.converged_when"
+            )
+        if self.equilibrium is not None and not self.converges:
+            raise UserError(
+                "an equilibrium holds in a converged state only; set converges=True with a status that becomes "
+                "CONVERGED, or leave equilibrium out"
+            )
         object.__setattr__(self, "params", as_arrays(params := self.params))
         entries = paths.leaves(params, is_leaf=_is_array)
         declared = {

@@ -45,22 +45,19 @@ def check_replaceable(
         return
     noun, replace = "folder" if marks else "file", argument("overwrite", "True")
     another = f"choose another {noun} with {argument('output')}"
+    if not overwrite:
+        raise UserError(f"{path} exists; {another}, remove it, or pass {replace} to replace it")
     if path.is_symlink():
         is_replaced = False
     elif marks:
         is_replaced = any((path / mark).is_file() for mark in marks)
     else:
         is_replaced = path.is_file() and is_earlier(_ends(path))
-    problem = ""
-    if not overwrite:
-        problem = f"exists; {another}, remove it, or pass {replace} to replace it"
-    elif not is_replaced:
-        problem = f"is no earlier export that {replace} replaces; {another}"
-    elif marks and (others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name))):
+    if not is_replaced:
+        raise UserError(f"{path} is no earlier export that {replace} replaces; {another}")
+    if marks and (others := sorted(inner.name for inner in path.iterdir() if not is_own(inner.name))):
         wrote = f"holds files that no export wrote ({', '.join(others[:3])})"
-        problem = f"{wrote}, which {replace} would delete; move them, or {another}"
-    if problem:
-        raise UserError(f"{path} {problem}")
+        raise UserError(f"{path} {wrote}, which {replace} would delete; move them, or {another}")
 
 
 def _ends(path: Path) -> bytes:

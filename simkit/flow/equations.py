@@ -144,38 +144,39 @@ class Equations:
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
             word("of the flow", tuple(known)).check(value, name)
         axes = tuple(range(self.domain.grid.dimension))
-        splits = is_field(self.viscosity) and bool(self.implicit)
-        others = {
-            name: getattr(part, "domain", None) or self.domain
-            for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle))
-        }
-        problems = {
-            f"implicit = {self.implicit!r}; choose among the axes {axes}, each once": (
-                not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit)
-            ),
-            "implicit_viscosity is given, but the viscosity is one number, or no axis is implicit; remove it": (
-                not splits and self.implicit_viscosity is not None
-            ),
-            "viscosity is a field, and implicit friction needs a number; give implicit_viscosity, at least the largest "
-            "value of the field, or implicit = ()": splits and self.implicit_viscosity is None,
-            f"method '{self.method}' does not support implicit friction with a viscosity field: long steps, the "
-            "purpose of implicit friction, are unstable; choose method adams_bashforth, or implicit = ()": (
-                splits and self.method != "adams_bashforth"
-            ),
-            "boundary is None, so that the inflow has no velocity; give boundary(params, time)": (
-                self.boundary is None and bool(self.domain.entrances())
-            ),
-            "side_pressure is given, and no side is of kind 'pressure'; remove it": (
-                self.side_pressure is not None and not self.domain.open_sides()
-            ),
-            "flow_rate is given, but axis x is bounded, so that the inflow determines it; remove flow_rate, or make x "
-            "periodic": self.flow_rate is not None and self.domain.sides[0] is not None,
-        } | {
-            f"the domain of the {name} is not that of the flow; build both with one domain": not same(its, self.domain)
-            for name, its in others.items()
-        }
-        if problem := next((problem for problem, holds in problems.items() if holds), None):
-            raise UserError(problem)
+        if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
+            raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
+        self._check_viscosity()
+        if self.boundary is None and self.domain.entrances():
+            raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
+        if self.side_pressure is not None and not self.domain.open_sides():
+            raise UserError("side_pressure is given, and no side is of kind 'pressure'; remove it")
+        if self.flow_rate is not None and self.domain.sides[0] is not None:
+            raise UserError(
+                "flow_rate is given, but axis x is bounded, so that the inflow determines it; remove flow_rate, "
+                "or make x periodic"
+            )
+        for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle)):
+            theirs = getattr(part, "domain", None)
+            if theirs is not None and not same(theirs, self.domain):
+                raise UserError(f"the domain of the {name} is not that of the flow; build both with one domain")
+
+    def _check_viscosity(self) -> None:
+        wanted = is_field(self.viscosity) and bool(self.implicit)
+        if not wanted and self.implicit_viscosity is not None:
+            raise UserError(
+                "implicit_viscosity is given, but the viscosity is one number, or no axis is implicit; remove it"
+            )
+        if wanted and self.implicit_viscosity is None:
+            raise UserError(
+                "viscosity is a field, and implicit friction needs a number; give implicit_viscosity, at "
+                "least the largest value of the field, or implicit = ()"
+            )
+        if wanted and self.method != "adams_bashforth":
+            raise UserError(
+                f"method '{self.method}' does not support implicit friction with a viscosity field: long steps, "
+                "the purpose of implicit friction, are unstable; choose method adams_bashforth, or implicit = ()"
+            )
 
     @property
     def keeps_pressure(self) -> bool:

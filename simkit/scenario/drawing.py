@@ -179,21 +179,29 @@ def check_view(
         UserError: that names what is missing, and the quantities that there are.
     """
     declared, name = view_of(settings.view), settings.quantity
-    arrays = declared.drawn(observed, diagnosed)
-    key, hint, allowed, problem = "render.quantity", "", None, ""
     if missing := [each for each in declared.arrays if each not in observed]:
-        key, problem = "render.view", f"needs the observed array '{missing[0]}', which {owner} does not have; "
-        problem += "choose another view"
-    elif name == NOTHING and not arrays:
-        pass  # it can run; drawing is refused later
-    elif name not in arrays:
-        problem = f"is not {'a diagnostic of' if declared.source == 'diagnosed' else 'observed by'} {owner}"
-        hint, allowed = nearest(name, list(arrays)), arrays
-    elif declared.axes not in (None, arrays[name].ndim):
-        problem = f"has {arrays[name].ndim} axes; the view '{settings.view}' draws arrays with {declared.axes}"
-    if problem:
-        value = settings.view if key == "render.view" else name
-        raise UserError(f"{file}: {key} = '{value}' {problem}", hint, key=key, allowed=allowed)
+        raise UserError(
+            f"{file}: render.view = '{settings.view}' needs the observed array '{missing[0]}', which {owner} does not "
+            "have; choose another view",
+            key="render.view",
+        )
+    arrays = declared.drawn(observed, diagnosed)
+    if name == NOTHING and not arrays:
+        return  # it can run; drawing is refused later
+    if name not in arrays:
+        kind = "a diagnostic of" if declared.source == "diagnosed" else "observed by"
+        raise UserError(
+            f"{file}: render.quantity = '{name}' is not {kind} {owner}",
+            nearest(name, list(arrays)),
+            key="render.quantity",
+            allowed=arrays,
+        )
+    if declared.axes not in (None, arrays[name].ndim):
+        raise UserError(
+            f"{file}: render.quantity = '{name}' has {arrays[name].ndim} axes; the view '{settings.view}' draws arrays "
+            f"with {declared.axes}",
+            key="render.quantity",
+        )
 
 
 def likely_view(frame: Frame, view: str | None = None, quantity: str | None = None) -> tuple[str, str]:

@@ -231,17 +231,17 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
     """
     step, dot, rest = path.partition(".")
     shown = f"'{one_line(step, 40)}'"
-    hint = ""
     if isinstance(setting, dict):
-        is_missing = dot and step not in setting
-        problem, hint = (f"there is no {shown}", nearest(step, tuple(setting))) if is_missing else ("", "")
+        if dot and step not in setting:
+            raise UserError(f"{label}: there is no {shown}", nearest(step, tuple(setting)))
+        problem = ""
     elif isinstance(setting, tuple):
         is_index = step.isdecimal() and len(step) <= MOST_DIGITS and int(step) < len(setting)
         problem = "" if is_index else f"{shown} is none of its {len(setting)} entries; count from 0"
     else:
         problem = f"{checks.show(setting)} has no {shown}; end the key before it, and give all of the value"
     if problem:
-        raise UserError(f"{label}: {problem}", hint)
+        raise UserError(f"{label}: {problem}")
     place: Any = int(step) if isinstance(setting, tuple) else checks.path(step, label)
     new = _inside(setting[place], rest, value, label) if dot else checks.plain(value, label)
     return (*setting[:place], new, *setting[place + 1 :]) if isinstance(setting, tuple) else {**setting, place: new}

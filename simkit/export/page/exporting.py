@@ -222,11 +222,10 @@ def preview_of(scenario: Scenario, simulation: Simulation) -> tuple[Simulation, 
 
     simulation, record = with_room(simulation, attempt)
     status = np.asarray(record.status)
-    problem = "" if status.ndim == 1 else "has several members, and a page shows one simulation; leave them out"
-    if not problem and failed(status[-1]):
-        problem = f"{MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds"
-    if problem:
-        raise UserError(f"{scenario.name} {problem}")
+    if status.ndim > 1:
+        raise UserError(f"{scenario.name} has several members, and a page shows one simulation; leave them out")
+    if failed(status[-1]):
+        raise UserError(f"{scenario.name} {MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds")
     stored = np.asarray(record.stored)
     frames = {name: np.asarray(array)[stored] for name, array in record.observed.items()}
     diagnostics = {name: np.asarray(array)[stored] for name, array in record.diagnosed.items()}

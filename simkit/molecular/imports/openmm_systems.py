@@ -9,6 +9,7 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.molecular.bonded.topology import EXCLUSIONS, molecule
+from simkit.molecular.description.units import SYSTEMS
 from simkit.molecular.imports.formulas import expression_of, renamed
 from simkit.molecular.imports.imported import (
     ImportedSystem,
@@ -18,8 +19,6 @@ from simkit.molecular.imports.imported import (
     text_of_positions,
 )
 
-# Energy of two elementary charges at 1 nm, kJ/mol, with the digits of OpenMM.
-COULOMB = 138.93545764438198
 EXCEPTION = "coulomb_constant*product/r + 4*epsilon*((sigma/r)**12 - (sigma/r)**6)"
 # Forces that act on a run, and not on the energy.
 SKIPPED = {"CMMotionRemover", "AndersenThermostat", "MonteCarloBarostat"}
@@ -250,7 +249,7 @@ def _read_nonbonded(force: Any, reading: _Reading) -> None:
     reading.excluded["NonbondedForce"] = {_sorted(row[:2]) for row in rows}
     acting = [row for row in rows if row[2] or row[4]]
     if charge.any() or any(row[2] for row in acting):
-        reading.parameters["coulomb_constant"] = COULOMB
+        reading.parameters["coulomb_constant"] = SYSTEMS["md"].constants["coulomb_constant"]
     if charge.any():
         reading.charge = charge
         reading.interactions.append(_of_charges(force, method, cutoff))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from simkit.core.formulation import computed_once_on_cpu, precise_product
 from simkit.core.pytrees import pytree
-from simkit.rigid.articulated.contact_solver import inverse
+from simkit.rigid.articulated.linear import inverse
 
 # Times a contact joins or leaves those that act; each time is one solution, and most impacts need one or two.
 PIVOTS = 12
