@@ -77,7 +77,7 @@ class UserError(Exception):
         ...     simkit.run("projectile", launch_sped=10.0)
         ... except simkit.UserError as error:
         ...     print(error)
-        value of launch_sped is not a key of projectile; did you mean 'launch_speed'?
+        launch_sped is not a key of projectile; did you mean 'launch_speed'?
     """
 
     is_mistake: ClassVar[bool] = True

@@ -11,8 +11,9 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.ensemble import ensemble
+from simkit.core.objective import number_by
 from simkit.core.rollout import segment
-from simkit.core.settings import arguments, whole
+from simkit.core.settings import arguments, several, text, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError, nearest, one_line
@@ -266,6 +267,8 @@ def _never(quantities: Arrays) -> bool:
 
 
 @arguments(
+    action=text("path of the parameter that is the action"),
+    observed=several(text("name of an observed array or diagnostic"), "names of what makes up an observation"),
     members=whole("environments that run at once", low=1),
     hold=whole("steps for which an action is held", low=1),
     steps=whole("actions after which an episode is cut off", low=1),
@@ -298,7 +301,8 @@ def gymnasium(
         steps: actions after which an episode is cut off.
 
     Raises:
-        UserError: if gymnasium is not installed, the action is not a parameter, or a name is not observed.
+        UserError: if gymnasium is not installed, the action is not a parameter, ``observed`` names something else, or a
+            function reads an unknown name or returns no number.
 
     Example:
         >>> cart = simkit.build(simkit.load("cartpole", {"precision": "float32"}))
@@ -313,6 +317,8 @@ def gymnasium(
         library = importlib.import_module("gymnasium")
     except ImportError as error:
         raise UserError("gymnasium is not installed: pip install 'simkit-physics[gymnasium]'") from error
+    if not isinstance(simulation, Simulation):
+        raise UserError(f"simulation is of type {type(simulation).__name__}; give what simkit.build returns")
     leaves = paths.leaves(simulation.params)
     if action not in leaves:
         raise UserError(f"action = '{action}' is not a parameter", paths.hint(action, leaves))
@@ -359,7 +365,13 @@ class _Programs:
 
         def flat(quantities: Arrays) -> jax.Array:
             parts = [jnp.asarray(quantities[name], jnp.float32).reshape(members, -1) for name in observed]
-            return jnp.concatenate(parts, axis=1)
+            return jnp.concatenate([jnp.zeros((members, 0)), *parts], axis=1)
+
+        def rewarded(quantities: Arrays) -> jax.Array:
+            return number_by(lambda now: jnp.asarray(reward(now), jnp.float32), "reward", quantities)
+
+        def is_over(quantities: Arrays) -> jax.Array:
+            return number_by(lambda now: jnp.asarray(ends(now), jnp.float32), "ends", quantities)
 
         def fresh(key: jax.Array) -> tuple[State, Params]:
             current = given(jnp.broadcast_to(default, (members, *default.shape)))
@@ -378,10 +390,12 @@ class _Programs:
             quantities = seen(states, current)
             # Non-finite numbers end an episode, whatever the function says.
             broken = status_of(many)(states, current) == Status.NON_FINITE
-            rewards, ended = jax.vmap(reward)(quantities), jnp.broadcast_to(jax.vmap(ends)(quantities), (members,))
-            rewards = jnp.where(is_new | broken, 0, jnp.asarray(rewards, jnp.float32))
+            rewards = jnp.where(is_new | broken, 0, jax.vmap(rewarded)(quantities))
+            ended = jax.vmap(is_over)(quantities) != 0
             return states, jnp.nan_to_num(flat(quantities)), rewards, ~is_new & (ended | broken)
 
+        for function in (rewarded, is_over):
+            jax.eval_shape(function, shapes)
         self.start, self.step = jax.jit(start), jax.jit(step)
 
 
@@ -404,7 +418,7 @@ def _environment_class(library: Any) -> Any:
             batch = vector.utils.batch_space
             self.action_space = batch(self.single_action_space, self.num_envs)
             self.observation_space = batch(self.single_observation_space, self.num_envs)
-            self._key = jax.random.key(0)
+            self._key, self._states = jax.random.key(0), None
 
         def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Numbers, dict[str, Any]]:
             """Start all members anew."""
@@ -418,6 +432,10 @@ def _environment_class(library: Any) -> Any:
 
         def step(self, actions: Any) -> tuple[Numbers, Numbers, Numbers, Numbers, dict[str, Any]]:
             """Advance all members by one action each, (members, ...)."""
+            if self._states is None:
+                raise library.error.ResetNeeded("no episode has begun; call reset() before step(actions)")
+            if (size := np.size(actions)) != np.prod(self.action_space.shape):
+                raise UserError(f"actions are {size} numbers; give an array of shape {self.action_space.shape}")
             self._key, key = jax.random.split(self._key)
             given = jnp.asarray(actions).reshape(self.num_envs, *self._shape)
             self._states, *outcome = self._programs.step(self._states, given, self._is_new, key)

@@ -234,5 +234,23 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     again, rewards, _, cut_off, _ = environment.step(pulls)
     np.testing.assert_array_equal(again, first)
     assert not rewards.any() and not cut_off.any()
-    with pytest.raises(UserError, match="action = 'gravit' is not a parameter; did you mean 'gravity'"):
-        interop.gymnasium(puck, action="gravit", observed=[], reward=lambda now: 0.0)
+    with pytest.raises(UserError, match=r"actions are 4 numbers; give an array of shape \(3, 1\)"):
+        environment.step(np.ones(4))
+
+
+@every(
+    "change, message",
+    [
+        ({"action": "gravit"}, "action = 'gravit' is not a parameter; did you mean 'gravity'"),
+        ({"observed": "height"}, "observed = 'height' is no list"),
+        ({"observed": ["heigt"]}, "observed names 'heigt', which is not observed; did you mean 'height'"),
+        ({"reward": lambda now: now["heigt"]}, "reward reads 'heigt', which is unknown; did you mean 'height'"),
+        ({"ends": lambda now: now["position"] < 0}, r"ends returns float32 of shape \(1, 3\); return one real number"),
+        ({"simulation": "projectile"}, "simulation is of type str; give what simkit.build"),
+    ],
+)
+def test_a_mistake_in_an_environment_is_one_line(change, message):
+    pytest.importorskip("gymnasium")
+    given = {"simulation": projectile(), "action": "gravity", "observed": ["height"], "reward": lambda now: 1.0}
+    with pytest.raises(UserError, match=message):
+        interop.gymnasium(**(given | change))

@@ -278,11 +278,26 @@ def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
 
 def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
     more = _stored_argument(measure, stored, [*frames.values(), *diagnostics.values()])
+    return number_by(measure, "the objective function", frames, diagnostics, **more)
+
+
+def number_by(measure: Callable[..., Any], what: str, *quantities: Arrays, **more: Any) -> jax.Array:
+    """Return what a user's function of quantities says, one real number.
+
+    Args:
+        measure: the function, which takes ``quantities`` and ``more``.
+        what: the function is, for errors.
+        *quantities: arrays by name.
+        **more: of its arguments.
+
+    Raises:
+        UserError: if it reads a quantity that is unknown, or returns something else.
+    """
     try:
-        value = jnp.asarray(measure(frames, diagnostics, **more))
+        value = jnp.asarray(measure(*quantities, **more))
     except KeyError as error:
-        name, names = str(error.args[0]), [*frames, *diagnostics]
-        raise UserError(f"the objective function reads '{name}', which is unknown", nearest(name, names)) from error
+        name, names = str(error.args[0]), [name for each in quantities for name in each]
+        raise UserError(f"{what} reads '{name}', which is unknown", nearest(name, names)) from error
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
-        raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
+        raise UserError(f"{what} returns {value.dtype} of shape {value.shape}; return one real number")
     return value

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
 
 # Digits of an index in a list; Python refuses to read a number of thousands.
 MOST_DIGITS = 9
+# An index as Python writes it: bodies[0].mass is bodies.0.mass.
+_INDEX = re.compile(r"\[(\d+)\]")
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -56,7 +59,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
-        key, text = key.strip(), text.strip()
+        key, text = _INDEX.sub(r".\1", key.strip()), text.strip()
         label = f"--set {one_line(key, 80)}"
         if not equals or key in values:
             problem = "is given twice; keep one of them" if equals else f"has no value; write {label}=value"
@@ -70,7 +73,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     return with_files(values, "--set {}".format)
 
 
-def with_files(values: Mapping[str, Any], where: Callable[[str], str] = "value of {}".format) -> dict[str, Any]:
+def with_files(values: Mapping[str, Any], where: Callable[[str], str] = "{}".format) -> dict[str, Any]:
     """Return values of a user with the texts of the files that their tables name, anywhere.
 
     Args:
@@ -97,9 +100,7 @@ def place_of(scenario: Scenario, key: str) -> str:
     return f"{'config' if key in scenario.config or (dot and prefix in scenario.config) else 'params'}.{key}"
 
 
-def with_values(
-    scenario: Scenario, values: Mapping[str, Any], where: Callable[[str], str] = "value of {}".format
-) -> Scenario:
+def with_values(scenario: Scenario, values: Mapping[str, Any], where: Callable[[str], str] = "{}".format) -> Scenario:
     """Return the scenario with values replaced, each checked as in the file.
 
     Args:

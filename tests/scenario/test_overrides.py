@@ -192,7 +192,7 @@ def test_each_remedy_for_indivisible_steps_works(scenario):
 
 def test_values_given_as_data_are_checked_like_settings(scenario):
     assert with_values(scenario, {"params.rate": 2, "steps": 50}).parameters["rate"].default == 2.0
-    assert "value of rate = 50 is above its upper bound 10" in refusal(with_values, scenario, {"rate": 50})
+    assert "rate = 50 is above its upper bound 10" in refusal(with_values, scenario, {"rate": 50})
 
 
 def test_every_value_of_a_scenario_can_be_set_to_itself(scenario):

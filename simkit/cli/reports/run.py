@@ -49,7 +49,9 @@ def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Nam
     else:
         if not outcome.failed:
             print(outcome.message + "\n")
-        print_table(("diagnostic", "final value"), list(outcome.diagnostics.items()))
+        units = {name: each["unit"] for name, each in outcome.labels.get("quantities", {}).items()}
+        rows = [(name, value, units.get(name, "")) for name, value in outcome.diagnostics.items()]
+        print_table(("diagnostic", "final value", "unit"), rows)
         print(f"\nrun:       {folder}")
         if picture:
             print(f"{'animation' if arguments.format != 'png' else 'picture'}: {picture}")
