@@ -94,7 +94,7 @@ def render_scenario(
     film = home / FILM
     draw(outcome, film, "mp4", SIZE, maximum_frames=FRAMES, report=lambda part: report((1 + part) / 2, "drawing"))
     if (size := film.stat().st_size) > LARGEST_FILM:
-        draw(outcome, film, "mp4", max(SIZE * LARGEST_FILM // size, SIZE // 4), maximum_frames=FRAMES)
+        draw(outcome, film, "mp4", max(SIZE * LARGEST_FILM // size, SIZE // 4), maximum_frames=FRAMES // 2)
     # An animation of one frame is the last picture of the film.
     draw(outcome, home / POSTER, "webp", SIZE, maximum_frames=1)
     missing = {key: value for key, value in _card_of(home).items() if key == "missing_page"}
