@@ -19,6 +19,7 @@ from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.compound import compound
 from simkit.rigid.shapes.cylinder import cylinder
 from simkit.rigid.shapes.disk import disk
 from simkit.rigid.shapes.ellipsoid import ellipsoid
@@ -52,6 +53,7 @@ __all__ = [
     "bouncing_ball",
     "box",
     "capsule",
+    "compound",
     "contacts",
     "cylinder",
     "damper",

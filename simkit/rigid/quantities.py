@@ -7,6 +7,7 @@ RIGID = {
     for name, (unit, doc) in {
         "time": ("s", "time"),
         "position": ("m", "position of the center"),
+        "center": ("m", "center of mass of each body"),
         "orientation": ("1", "unit quaternion from body to world"),
         "velocity": ("m/s", "velocity of the center"),
         "angular_velocity": ("rad/s", "angular velocity"),

@@ -19,7 +19,7 @@ from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
-from simkit.rigid.collision.pairs import contacts, plane_contacts
+from simkit.rigid.collision.pairs import check_apart, contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
@@ -29,6 +29,8 @@ from simkit.rigid.scene import Setting
 
 # Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
 FEWEST_STEPS = 20
+# Overlap at the start, relative to the size of the smaller body, beyond any of soft contact.
+DEEPEST = 0.3
 
 
 @pytree
@@ -70,8 +72,8 @@ class Compliant:
     motion. The sides of capsules push capsules and boxes by the same law along their whole length, see
     `simkit.rigid.contact.sides`. Without dissipation and friction the force is the gradient of an energy, which the
     motion conserves, except where boxes touch boxes: there the force jumps from corner to corner, and the status is
-    `BOXES_MET`. A ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
-    ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
+    `BOXES_MET`. So it is where compounds with other shapes than balls touch capsules, boxes and each other. A ball that
+    hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
 
     After a contact that lasted fewer than 20 substeps the status is `BRIEF_CONTACT`.
 
@@ -204,8 +206,13 @@ class Compliant:
         return wrench
 
     def check(self, motion: Motion, setting: Setting) -> None:
-        """Accept any start: bodies that overlap are pushed apart."""
-        del motion, setting
+        """Refuse bodies that overlap by more than `DEEPEST` of their size: they would be shot apart.
+
+        Raises:
+            UserError: naming the two that overlap most.
+        """
+        joined = {frozenset((joint.first, joint.second)) for joint in setting.joints}
+        check_apart(setting.bodies, motion, setting.planes, DEEPEST, joined)
 
     def _push(
         self,
@@ -330,8 +337,20 @@ def _after_substep(durations: Durations, bodies: Bodies, points: tuple[Points, P
         ended = jnp.where(~touching & (before > 0), before, np.iinfo(np.int32).max)
         shortest = jnp.minimum(shortest, jnp.min(ended, axis=(0, 1), initial=np.iinfo(np.int32).max))
         now.append(jnp.where(touching, before + 1, 0))
-    first, second = (kinds_of(bodies.kinds, side.ravel()) for side in rounds(len(bodies.kinds)))
-    boxes = np.flatnonzero((first == "box") & (second == "box"))
+    first, second = (kinds_of(_extended(bodies), side.ravel()) for side in rounds(len(bodies.kinds)))
+    boxes = np.flatnonzero(
+        ((first == "box") & (second == "box"))
+        | ((first == "compound") & np.isin(second, ("compound", "box", "capsule")))
+        | ((second == "compound") & np.isin(first, ("compound", "box", "capsule")))
+    )
     if boxes.size:
         boxes_met = boxes_met | jnp.any(points[1].gap[:, boxes] < 0, axis=(0, 1))
     return Durations(now=tuple(now), shortest=shortest, boxes_met=boxes_met)
+
+
+def _extended(bodies: Bodies) -> tuple[str, ...]:
+    """Return the kinds of bodies; those of compounds of balls are that of a ball, whose force is smooth."""
+    return tuple(
+        "sphere" if shapes and {name for name, _ in shapes} == {"sphere"} else kind
+        for kind, shapes in zip(bodies.kinds, bodies.composition, strict=True)
+    )

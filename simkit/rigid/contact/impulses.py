@@ -16,7 +16,7 @@ from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, thickness
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.collision.broad_phase import FASTER, nearby
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
@@ -241,7 +241,7 @@ class Impulses:
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
-        far = norm(motion.velocity) * time_step > _thickness(bodies)
+        far = norm(motion.velocity) * time_step > thickness(bodies)
         lag = memory.lag + (resolved.excess - memory.lag) / LAG_STEPS
         if pairs is not None:
             pairs, pushes = dataclasses.replace(pairs, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
@@ -265,7 +265,7 @@ class Impulses:
         between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         # A body placed on another touches it up to rounding.
-        extent = jnp.max(norm(motion.position) + _thickness(setting.bodies), axis=0)
+        extent = jnp.max(norm(motion.position) + thickness(setting.bodies), axis=0)
         margin = ROUNDINGS * jnp.finfo(extent.dtype).eps * extent
         for gap, push in ((gaps.planes, memory.pushes.planes), (gaps.pairs, between)):
             if gap is not None:
@@ -384,12 +384,6 @@ class _Resolved:
     deepest: jax.Array
     residual: jax.Array
     excess: jax.Array
-
-
-def _thickness(bodies: Bodies) -> jax.Array:
-    """Return the least extent of each body in m."""
-    half = bodies.half_lengths
-    return 2 * (bodies.radius + jnp.minimum(half.x, jnp.minimum(half.y, half.z)))
 
 
 def _deepest(touches: Touches) -> jax.Array:

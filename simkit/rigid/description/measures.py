@@ -15,7 +15,7 @@ from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
 from simkit.rigid.bodies.bodies import Bodies
-from simkit.rigid.bodies.motion import Motion, angular_velocity
+from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
 from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
@@ -189,7 +189,8 @@ def _of_body(name: str, index: int) -> Measure:
             "w": angular_velocity(motion, bodies)[index],
         }
         arrays = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
-        upward = axes_of(motion.orientation[index])[2]
+        _, given = to_given(bodies, motion.position, motion.orientation)
+        upward = axes_of(given[index])[2]
         aside = norm(dataclasses.replace(upward, z=jnp.zeros_like(upward.z)))
         arrays |= {"speed": norm(motion.velocity[index]), "tilt": jnp.arctan2(aside, upward.z)}
         return {f"{_plain(name)}.{key}": value for key, value in arrays.items()}
@@ -227,15 +228,20 @@ class Point:
     Attributes:
         at: coordinates in the frame of the body, or the world, functions of the parameters.
         body: index of the body; None for the world.
+        group: all bodies.
     """
 
     at: tuple[Callable[[Params], jax.Array], ...]
     body: int | None
+    group: Group
 
     def place(self, motion: Motion, params: Params) -> Vector:
         """Return its position in the world."""
         own = Vector(*at(self.at, params))
-        return own if self.body is None else motion.position[self.body] + rotate(motion.orientation[self.body], own)
+        if self.body is None:
+            return own
+        own = self.group.within(self.body, own, params)
+        return motion.position[self.body] + rotate(motion.orientation[self.body], own)
 
     def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
         """Return its position and velocity by the names of the diagnostics."""
@@ -266,4 +272,4 @@ def _statistic(name: str, settings: Settings, group: Group, names: Names) -> Mea
 
 def _point_of(settings: Settings, group: Group, names: Names) -> Point:
     index = None if settings["body"] is None else group.index(settings["body"], settings.path("body"))
-    return Point(tuple(names.number(text).number for text in settings["at"]), index)
+    return Point(tuple(names.number(text).number for text in settings["at"]), index, group)
