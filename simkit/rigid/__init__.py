@@ -6,6 +6,8 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.forces import grip_of
+from simkit.rigid.contact.impact import Impact
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.description.system import system
 from simkit.rigid.free import Free
@@ -37,6 +39,7 @@ __all__ = [
     "Compliant",
     "Events",
     "Free",
+    "Impact",
     "Impulses",
     "Joint",
     "Jointed",
@@ -66,6 +69,7 @@ __all__ = [
     "gather",
     "gather_planes",
     "gravity",
+    "grip_of",
     "heavy_top",
     "held",
     "hinge",

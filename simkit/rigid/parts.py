@@ -12,7 +12,7 @@ returns
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -103,13 +103,20 @@ FLAT_SIDED = frozenset({"cylinder", "mesh"})
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
 HELD = "held bodies"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
-PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
+# Quantities of contacts that a scene asks for.
+FORCES, TIMES = "contact forces", "times of impacts"
+PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS, FORCES, TIMES)
 # Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 
 
 def check_structure(
-    dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, joints: Joints
+    dynamics: Dynamics,
+    others: Sequence[Dynamics],
+    bodies: Bodies,
+    planes: Planes,
+    joints: Joints,
+    asked: Collection[str] = (),
 ) -> None:
     """Refuse shapes, planes and joints that a method does not support, without reading any number.
 
@@ -119,23 +126,27 @@ def check_structure(
         bodies: of the scene, as arrays or their shapes.
         planes: likewise.
         joints: likewise.
+        asked: quantities that the scene asks for, of `PARTS`.
 
     Raises:
         UserError: naming the first such part, the method and those that support it.
     """
-    needed = parts_in(bodies, planes, joints)
+    needed = parts_in(bodies, planes, joints) | set(asked)
+    for quantity in asked:
+        if quantity not in dynamics.supports:
+            raise refusal(dynamics, others, quantity, f"the scene asks for {quantity}", needed)
     for index, (kind, shapes) in enumerate(zip(bodies.kinds, bodies.composition, strict=True)):
         for own in (kind, *(shape for shape, _ in shapes)):
             if own not in dynamics.supports:
                 cause = f"body {index} is a {kind}" + ("" if own == kind else f" with a {own}")
-                raise _refusal(dynamics, others, own, cause, needed)
+                raise refusal(dynamics, others, own, cause, needed)
     if any(bodies.held) and HELD not in dynamics.supports:
-        raise _refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held", needed)
+        raise refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held", needed)
     count = planes.offset.shape[0]
     if count and PLANES not in dynamics.supports:
-        raise _refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}", needed)
+        raise refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}", needed)
     if joints and JOINTS not in dynamics.supports:
-        raise _refusal(dynamics, others, JOINTS, f"the scene has {name_of(0, joints)}", needed)
+        raise refusal(dynamics, others, JOINTS, f"the scene has {name_of(0, joints)}", needed)
 
 
 def parts_in(bodies: Bodies, planes: Planes, joints: Joints = ()) -> frozenset[str]:
@@ -173,14 +184,14 @@ def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies
         for owner, values in (("body", of_bodies), ("plane", of_planes)):
             for index in np.flatnonzero(np.asarray(values)):
                 cause = f"{owner} {index} has {part} = {float(values[index]):g}"
-                raise _refusal(dynamics, others, part, cause, needed)
+                raise refusal(dynamics, others, part, cause, needed)
     if UNEVEN_SPHERES not in dynamics.supports:
         moments = np.asarray(stacked(bodies.inertia))
         uneven = np.ptp(moments, axis=1) > ROUNDING * moments.max(axis=1)
         for index in np.flatnonzero(uneven & (np.asarray(bodies.kinds) == "sphere")):
             values = ", ".join(f"{moment:g}" for moment in moments[index])
             cause = f"body {index} is a sphere with moments {values} kg m^2"
-            raise _refusal(dynamics, others, UNEVEN_SPHERES, cause, needed)
+            raise refusal(dynamics, others, UNEVEN_SPHERES, cause, needed)
 
 
 def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, motion: Motion) -> None:
@@ -201,7 +212,7 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         return
     needed = parts_in(bodies, planes)
     for index in np.flatnonzero(np.abs(np.asarray(planes.normal.y)) > ROUNDING):
-        raise _refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y", needed)
+        raise refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y", needed)
     for vectors, what, axes in (
         (motion.orientation.v, "orientation", [0, 2]),
         (motion.velocity, "velocity", [1]),
@@ -213,7 +224,7 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * size
         for index in disks[out]:
             cause = f"body {index} is a disk whose {what} leaves the x-z plane"
-            raise _refusal(dynamics, others, TILTED_DISKS, cause, needed)
+            raise refusal(dynamics, others, TILTED_DISKS, cause, needed)
 
 
 def check_motion(motion: Motion) -> None:
@@ -294,9 +305,7 @@ def is_concrete(tree: object) -> bool:
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _refusal(
-    dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str, needed: frozenset[str]
-) -> UserError:
+def refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str, needed: frozenset[str]) -> UserError:
     """Return the refusal of a part, with the methods that support it beside all other parts of the scene."""
     supporting = [type(other).__name__ for other in others if needed | {part} <= set(other.supports)]
     name = type(dynamics).__name__

@@ -27,7 +27,7 @@ RIGID = {
         "impacts": ("1", "impacts so far"),
         "penetration": ("m", "largest overlap"),
         "residual": ("m/s", "largest speed at which surfaces still approach too fast after the sweeps"),
-        "shortest_contact": ("1", "substeps of the shortest contact that has ended"),
+        "shortest_contact": ("1", "substeps of the shortest contact that has ended; NaN before"),
         "largest_penetration": ("m", "largest overlap so far"),
         "position_x": ("m", "position along x"),
         "height": ("m", "height"),

@@ -35,6 +35,7 @@ from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import wrench_of
 from simkit.rigid.parts import (
+    FORCES,
     check_disks,
     check_motion,
     check_numbers,
@@ -222,9 +223,11 @@ def simulate(scene: Scene) -> Simulation:
             "angular_momentum": vector.norm(angular_momentum(moving, bodies)),
             **dynamics.diagnose(motion, state.memory, setting),
         }
-        return (
-            numbers if scene.measures is None else numbers | scene.measures(motion, setting.bodies, state.time, params)
-        )
+        if scene.measures is not None:
+            numbers |= scene.measures(motion, setting.bodies, state.time, params)
+        if scene.measures_of_contact is not None:
+            numbers |= scene.measures_of_contact(dynamics.forces(motion, state.memory, setting))  # type: ignore[attr-defined]
+        return numbers
 
     def status(state: World, params: Params) -> jax.Array:
         del params
@@ -314,7 +317,8 @@ def _check_parts(
     for name in ("time_step", *getattr(dynamics, "reads", ())):
         parameter_of_load(name, params, type(dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_at, params)
-    check_structure(dynamics, METHODS, bodies, planes, joints)
+    asked = () if scene.measures_of_contact is None else (FORCES,)
+    check_structure(dynamics, METHODS, bodies, planes, joints, asked)
     codes = {form.drawn for form in bodies.forms} | {form.drawn for shapes in bodies.composition for _, form in shapes}
     drawn = [name for name, present in (("disk", codes != {0}), ("corners", 3 in codes)) if present]
     # Concrete numbers, also where the scene is made inside a traced function.

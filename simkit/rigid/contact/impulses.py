@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.parts import part
@@ -20,7 +21,9 @@ from simkit.rigid.bodies.bodies import Bodies, thickness
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.collision.broad_phase import FASTER, nearby
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
-from simkit.rigid.collision.pairs import check_apart
+from simkit.rigid.collision.pairs import check_apart, contacts, plane_contacts
+from simkit.rigid.collision.tournament import rounds
+from simkit.rigid.contact.forces import ContactForces, indices
 from simkit.rigid.contact.gauss_seidel import (
     Partners,
     Sides,
@@ -47,7 +50,7 @@ from simkit.rigid.contact.law import (
 from simkit.rigid.contact.rows import apart, gaps_of, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.timing.resting import ROUNDINGS
 from simkit.rigid.integrators import kick, move_freely
-from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
+from simkit.rigid.parts import FORCES, FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
 
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
@@ -172,7 +175,7 @@ class Impulses:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes, friction, and restitution if there are passes for impacts."""
-        return SHAPES | {PLANES, FRICTION, HELD} | ({RESTITUTION} if self.impacts else set())
+        return SHAPES | {PLANES, FRICTION, HELD, FORCES} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
@@ -277,6 +280,30 @@ class Impulses:
             "largest_penetration": jnp.maximum(memory.deepest, deepest),
             "residual": memory.residual,
         }
+
+    def forces(self, motion: Motion, memory: Pressed, setting: Setting) -> tuple[ContactForces, ...]:
+        """Return the mean forces of all contacts in the last step, without impacts."""
+        bodies, planes, near = setting.bodies, setting.planes, memory.near
+        count, dt = len(bodies.kinds), setting.params["time_step"]
+        groups = []
+        if planes.offset.shape[0]:
+            body, plane = (side.ravel() for side in np.meshgrid(range(count), range(planes.offset.shape[0])))
+            groups.append((*indices(body, plane), plane_contacts(bodies, motion, planes), memory.pushes.planes, True))
+        if count > 1:
+            pushes = memory.pushes.pairs if near is None else near.impulses
+            sides = indices(*rounds(count)) if near is None else (near.first, near.second)
+            groups.append((*sides, contacts(bodies, motion, near), pushes, False))
+        return tuple(
+            ContactForces(
+                first=first.ravel(),
+                second=second.ravel(),
+                points=points,
+                along=jnp.moveaxis(push.along, 1, 0).reshape(points.gap.shape) / dt,
+                friction=each(lambda v, p=points: jnp.moveaxis(v, 1, 0).reshape(p.gap.shape) / dt, push.friction),
+                on_planes=on_planes,
+            )
+            for first, second, points, push, on_planes in groups
+        )
 
     def status(self, memory: Pressed) -> jax.Array:
         """Return the first that holds of `SWEEPS_TOO_FEW`, `STEP_TOO_LONG`, `STEPPED_IMPACT` and `OK`."""

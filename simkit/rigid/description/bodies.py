@@ -86,6 +86,7 @@ class Group:
         entries: the bodies, entry by entry.
         planes: ``params -> Planes``.
         has_planes: whether there are any.
+        plane_names: name of each plane, empty for one without.
         names: name of each body; those of copies with their number, ``brick[2]``, and empty for a body without one.
     """
 
@@ -93,6 +94,7 @@ class Group:
     planes: Callable[[Params], Planes]
     has_planes: bool
     names: tuple[str, ...]
+    plane_names: tuple[str, ...]
 
     def bodies(self, params: Params) -> Bodies:
         """Return the constants of all bodies."""
@@ -286,13 +288,14 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         UserError: if settings contradict each other; names the key.
     """
     made: list[Entry] = []
+    plane_names = [settings["name"] for settings in entries if SHAPE.part(settings) is plane]
     planes: list[Callable[[Params], Planes]] = []
     for settings in entries:
         if SHAPE.part(settings) is plane:
             planes.append(_plane_of(settings, names))
         else:
             made.append(_entry_of(settings, names, sum(entry.count for entry in made)))
-    _refuse_names(entries, [entry.name for entry in made])
+    _refuse_names(entries, [*(entry.name for entry in made), *plane_names])
     count = sum(entry.count for entry in made)
     if not 0 < count <= MAX_BODIES:
         raise UserError(f"bodies has {count} bodies; give 1 to {MAX_BODIES} beside the planes")
@@ -306,7 +309,7 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         parts = [one(params) for one in planes]
         return computed_once(each(lambda *values: jnp.concatenate(values), *parts)) if parts else no_planes()
 
-    return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies))
+    return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies), tuple(plane_names))
 
 
 def _refuse_names(entries: Sequence[Settings], names: Sequence[str]) -> None:

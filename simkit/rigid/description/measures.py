@@ -16,6 +16,8 @@ from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
+from simkit.rigid.contact.forces import ContactForces, grip_of
+from simkit.rigid.contact.impact import Impact
 from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
@@ -39,6 +41,16 @@ OF_JOINT = {
 }
 # Kinds of joints whose anchors are drawn with a line between them.
 DRAWN = ("distance", "attachment")
+OF_CONTACT = {
+    "normal": ("N", "sum of the normal forces"),
+    "friction": ("N", "size of the sum of the forces of friction"),
+    **{f"f{axis}": ("N", f"force on the first body along {axis}") for axis in "xyz"},
+    **{axis: ("m", f"coordinate {axis} of the center of pressure; NaN without contact") for axis in "xyz"},
+}
+OF_IMPACT = {
+    "impacts": ("1", "impacts so far"),
+    "time": ("s", "time of the impact; NaN before"),
+}
 OF_POINT = {
     **{axis: ("m", f"coordinate {axis}") for axis in "xyz"},
     **{f"v{axis}": ("m/s", f"velocity along {axis}, with the body") for axis in "xyz"},
@@ -54,6 +66,8 @@ class Measures:
         paths: points whose paths pictures draw.
         target: the point that pictures mark; None for none.
         quantities: unit and meaning of the diagnostics.
+        forces: names of contacts whose forces are wanted, each with the first body, the second, and the plane.
+        impacts: impacts whose times are wanted.
         group: the bodies.
         joints: the joints.
     """
@@ -62,6 +76,8 @@ class Measures:
     paths: tuple["Point", ...]
     target: "Point | None"
     quantities: dict[str, Quantity]
+    forces: "dict[str, tuple[int, int | None, int | None]]"
+    impacts: tuple[Impact, ...]
     group: Group
     joints: Connections
 
@@ -88,6 +104,16 @@ class Measures:
         # Without the barriers, programs that fuse this with other code would round it differently.
         motion, bodies, params = computed_once((motion, bodies, params))
         return computed_once({name: value for of in self.numbers for name, value in of(motion, bodies, params).items()})
+
+    def diagnose_contacts(self, contacts: tuple[ContactForces, ...]) -> Arrays:
+        """Return the diagnostics of contacts whose forces are wanted."""
+        numbers: Arrays = {}
+        for name, of in self.forces.items():
+            grip = grip_of(contacts, *of)
+            numbers |= {f"{name}.normal": grip.normal, f"{name}.friction": grip.friction}
+            numbers |= {f"{name}.f{axis}": getattr(grip.force, axis) for axis in "xyz"}
+            numbers |= {f"{name}.{axis}": getattr(grip.center, axis) for axis in "xyz"}
+        return computed_once(numbers)
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
@@ -154,6 +180,18 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
             raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
+    forces: dict[str, tuple[int, int | None, int | None]] = {}
+    impacts: list[Impact] = []
+    for name, touch in settings["contacts"].items():
+        if not {f"{name}.x", f"{name}.impacts"}.isdisjoint(quantities):
+            raise UserError(f"contacts.{name}: another quantity has the name '{name}'; choose another")
+        of = _touching(touch, group)
+        if touch["impact"] is None:
+            forces[name], declared = of, OF_CONTACT
+        else:
+            impacts.append(Impact(name, *of, number=touch["impact"]))
+            declared = OF_IMPACT
+        quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     for name, one in settings["statistics"].items():
         if name in quantities or name in KEPT:
             raise UserError(f"statistics.{name}: another quantity has that name; choose another")
@@ -170,9 +208,22 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         paths=tuple(points[name] for name in points if drawn[name] == "path"),
         target=points[targets[0]] if targets else None,
         quantities=quantities,
+        forces=forces,
+        impacts=tuple(impacts),
         group=group,
         joints=joints,
     )
+
+
+def _touching(settings: Settings, group: Group) -> tuple[int, int | None, int | None]:
+    """Return the indices of a body, of the other body, and of the plane that it touches."""
+    first, other = group.index(settings["first"], settings.path("first")), settings["second"]
+    if other in group.plane_names:
+        return first, None, group.plane_names.index(other)
+    second = None if other is None else group.index(other, settings.path("second"))
+    if second == first:
+        raise settings.refuse("second", "is the first body; name another, or a plane")
+    return first, second, None
 
 
 def _plain(name: str) -> str:

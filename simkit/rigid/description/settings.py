@@ -138,6 +138,14 @@ POINT = table(
         "drawn": word("how pictures show it", ("nothing", "path", "target"), "nothing"),
     },
 )
+TOUCH = table(
+    "what a body receives from what it touches",
+    {
+        "first": text("name of the body"),
+        "second": text("name of the other body, or of a plane; left out, all that touch the first", None),
+        "impact": whole("number of the impact whose time is wanted, 1 for the first", None, low=1, high=1000),
+    },
+)
 STATISTIC = table(
     "one number of many bodies",
     {
@@ -165,6 +173,12 @@ SETTINGS = {
         METHOD.setting("its name and options"),
     ),
     "points": named("points by name, each with diagnostics of its place and velocity, `NAME.x` and `NAME.vx`", POINT),
+    "contacts": named(
+        "contacts by name, each with diagnostics: normal force `NAME.normal` and friction `NAME.friction`, the force "
+        "on the first body `NAME.fx`, and the center of pressure `NAME.x`; or, with `impact`, the number of impacts so "
+        "far `NAME.impacts` and the time of one of them `NAME.time`",
+        TOUCH,
+    ),
     "statistics": named("numbers of many bodies by name, each a diagnostic", STATISTIC),
     "measured": several(
         text("a name"),

@@ -19,6 +19,7 @@ from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.contact.compliant import Compliant
+from simkit.rigid.contact.forces import ContactForces
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.joints.constraints import (
     Jacobian,
@@ -36,7 +37,7 @@ from simkit.rigid.joints.constraints import (
     times_vector,
     violations,
 )
-from simkit.rigid.parts import FRICTION, HELD, JOINTS, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import FORCES, FRICTION, HELD, JOINTS, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 # Keys of the contact; the joints are integrated by RATTLE.
@@ -121,7 +122,7 @@ class Jointed:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, or those of the contact, and joints; planes and friction with contact only."""
-        of_contact = set() if self.contact is None else {PLANES, FRICTION}
+        of_contact = set() if self.contact is None else {PLANES, FRICTION, FORCES}
         shapes = SHAPES if self.contact is None else SHAPES & self.contact.supports
         return shapes | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS} | of_contact
 
@@ -236,6 +237,11 @@ class Jointed:
             code = self.contact.status(durations)
         return jnp.where(joints.apart, jnp.int32(Status.JOINTS_APART), code)
 
+    def forces(self, motion: Motion, memory: Memory, setting: Setting) -> tuple[ContactForces, ...]:
+        """Return the forces of all contacts at this motion."""
+        assert self.contact is not None  # without contact, forces are refused
+        return self.contact.forces(motion, memory[1], setting)
+
     def check(self, motion: Motion, setting: Setting) -> None:
         """Refuse joints that are open at the start, or whose velocities would open them.
 
@@ -243,6 +249,8 @@ class Jointed:
             UserError: naming the first of them.
         """
         check_joints(setting.joints, motion, setting.bodies)
+        if self.contact is not None:
+            self.contact.check(motion, setting)
 
     def _closing_impulse(
         self,
