@@ -199,3 +199,37 @@ def test_a_mistake_names_its_key_and_the_remedy(name):
         simulation.check(simulation.params, jax.random.key(0))
     assert message in str(refused.value), str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_mesh_that_is_not_closed_is_refused_by_the_key_of_its_body():
+    open_mesh = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 4 4\n"
+    for surface, word in ((open_mesh, "closed"), ("nothing", "triangles"), (3, "text")):
+        with pytest.raises(UserError, match=rf"bodies\[0\]\.surface.*{word}"):
+            rigid.system(bodies=[{"shape": "mesh", "mass": 1, "surface": surface}], method="free")
+
+
+def test_the_time_of_the_second_impact_and_its_derivative_are_those_of_the_formula():
+    ground = {"shape": "plane", "name": "ground", "restitution": 0.8}
+    scene = {
+        "bodies": [ground, {**BALL, "position": [0, 0, "height + 0.1"]}],
+        "gravity": 10.0,
+        "contacts": {"bounce": {"first": "ball", "second": "ground", "impact": 2}},
+        "parameters": {"height": 1.0, "time_step": 0.01},
+    }
+    with pytest.raises(UserError, match="does not support times of impacts: choose the method Events"):
+        rigid.system(**scene, method="impulses")
+    with pytest.raises(UserError, match="contact forces: choose the method Impulses"):
+        rigid.system(**scene | {"contacts": {"all": {"first": "ball"}}}, method="events")
+    simulation = rigid.system(**scene, method="events")
+
+    def numbers(height):
+        params = {**simulation.params, "height": height}
+        return trajectory(simulation, 150, 75)(params, jax.random.key(0))[2]
+
+    seen, slope = jax.jit(lambda h: jax.jvp(numbers, (h,), (jnp.ones_like(h),)))(simulation.params["height"])
+    assert np.isnan(seen["bounce.time"][1]) and seen["bounce.impacts"].tolist() == [0, 1, 2]
+    # A fall, and a flight of 2 e times as long.
+    expected = (1 + 2 * 0.8) * np.sqrt(2 / 10)
+    np.testing.assert_allclose(
+        [seen["bounce.time"][-1], slope["bounce.time"][-1]], [expected, expected / 2], rtol=1e-12
+    )
