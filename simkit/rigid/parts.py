@@ -103,9 +103,9 @@ FLAT_SIDED = frozenset({"cylinder", "mesh"})
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
 HELD = "held bodies"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
-# Quantities of contacts that a scene asks for.
-FORCES, TIMES = "contact forces", "times of impacts"
-PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS, FORCES, TIMES)
+# Quantities that a scene asks for.
+FORCES, JOINT_FORCES, TIMES = "contact forces", "joint forces", "times of impacts"
+PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS, FORCES, JOINT_FORCES, TIMES)
 # Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 

@@ -36,6 +36,7 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import wrench_of
 from simkit.rigid.parts import (
     FORCES,
+    JOINT_FORCES,
     check_disks,
     check_motion,
     check_numbers,
@@ -227,6 +228,9 @@ def simulate(scene: Scene) -> Simulation:
             numbers |= scene.measures(motion, setting.bodies, state.time, params)
         if scene.measures_of_contact is not None:
             numbers |= scene.measures_of_contact(dynamics.forces(motion, state.memory, setting))  # type: ignore[attr-defined]
+        if scene.measures_of_joints is not None:
+            forces = dynamics.joint_forces(motion, state.memory, setting, state.time)  # type: ignore[attr-defined]
+            numbers |= scene.measures_of_joints(forces)
         return numbers
 
     def status(state: World, params: Params) -> jax.Array:
@@ -317,7 +321,8 @@ def _check_parts(
     for name in ("time_step", *getattr(dynamics, "reads", ())):
         parameter_of_load(name, params, type(dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_at, params)
-    asked = () if scene.measures_of_contact is None else (FORCES,)
+    wanted = ((FORCES, scene.measures_of_contact), (JOINT_FORCES, scene.measures_of_joints))
+    asked = [part for part, measures in wanted if measures is not None]
     check_structure(dynamics, METHODS, bodies, planes, joints, asked)
     codes = {form.drawn for form in bodies.forms} | {form.drawn for shapes in bodies.composition for _, form in shapes}
     drawn = [name for name, present in (("disk", codes != {0}), ("corners", 3 in codes)) if present]

@@ -211,7 +211,7 @@ def _side_by_side(results: Sequence[Points], targets: Sequence[np.ndarray], coun
         start += slots * entries
     most = max(1, *map(len, places))
     table = np.array([each + [start] * (most - len(each)) for each in places], int).T
-    flat = [each(lambda values: values.reshape(-1, *values.shape[2:]), points) for points in results]
+    flat = [each(lambda values: values.reshape(-1, *values.shape[2:]), in_slots(points)) for points in results]
     unused = each(lambda values: values[0], _unused(like, 1, 1))
     return each(lambda values: jnp.take(values, table, axis=0, mode="clip"), _concatenated([*flat, unused], axis=0))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import conjugate, multiply, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, norm
 from simkit.rigid.description.bodies import Group, index_of
@@ -47,6 +48,17 @@ class Connections:
             UserError: if there is no such joint.
         """
         return index_of(name, where, None, self.first, "joint")
+
+    def constraint(self, name: str, where: str) -> int:
+        """Return the index of a joint among those that constrain a motion.
+
+        Raises:
+            UserError: if there is no such joint, or it constrains nothing.
+        """
+        index = self.index(name, where)
+        if not HOLDS[self.kinds[index]]:
+            raise UserError(f"{where} = '{name}' holds nothing, and has no force; name another joint", key=where)
+        return sum(bool(HOLDS[kind]) for kind in self.kinds[:index])
 
     def constraining(self, params: Params) -> tuple[Joint, ...]:
         """Return the joints that constrain a motion, which methods solve for."""

@@ -41,10 +41,11 @@ OF_JOINT = {
 }
 # Kinds of joints whose anchors are drawn with a line between them.
 DRAWN = ("distance", "attachment")
-OF_CONTACT = {
+OF_FORCE = {f"f{axis}": ("N", f"force on the first body along {axis}") for axis in "xyz"}
+OF_JOINT_FORCE = OF_FORCE | {"force": ("N", "size of the force")}
+OF_CONTACT = OF_FORCE | {
     "normal": ("N", "sum of the normal forces"),
     "friction": ("N", "size of the sum of the forces of friction"),
-    **{f"f{axis}": ("N", f"force on the first body along {axis}") for axis in "xyz"},
     **{axis: ("m", f"coordinate {axis} of the center of pressure; NaN without contact") for axis in "xyz"},
 }
 OF_IMPACT = {
@@ -67,6 +68,7 @@ class Measures:
         target: the point that pictures mark; None for none.
         quantities: unit and meaning of the diagnostics.
         forces: names of contacts whose forces are wanted, each with the first body, the second, and the plane.
+        in_joints: names of joints whose forces are wanted, each with its index among those that constrain.
         impacts: impacts whose times are wanted.
         group: the bodies.
         joints: the joints.
@@ -77,6 +79,7 @@ class Measures:
     target: "Point | None"
     quantities: dict[str, Quantity]
     forces: "dict[str, tuple[int, int | None, int | None]]"
+    in_joints: dict[str, int]
     impacts: tuple[Impact, ...]
     group: Group
     joints: Connections
@@ -113,6 +116,14 @@ class Measures:
             numbers |= {f"{name}.normal": grip.normal, f"{name}.friction": grip.friction}
             numbers |= {f"{name}.f{axis}": getattr(grip.force, axis) for axis in "xyz"}
             numbers |= {f"{name}.{axis}": getattr(grip.center, axis) for axis in "xyz"}
+        return computed_once(numbers)
+
+    def diagnose_joints(self, forces: tuple[Vector, ...]) -> Arrays:
+        """Return the diagnostics of joints whose forces are wanted."""
+        numbers: Arrays = {}
+        for name, index in self.in_joints.items():
+            numbers |= {f"{name}.f{axis}": getattr(forces[index], axis) for axis in "xyz"}
+            numbers[f"{name}.force"] = norm(forces[index])
         return computed_once(numbers)
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
@@ -181,17 +192,19 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
     forces: dict[str, tuple[int, int | None, int | None]] = {}
-    impacts: list[Impact] = []
-    for name, touch in settings["contacts"].items():
-        if not {f"{name}.x", f"{name}.impacts"}.isdisjoint(quantities):
-            raise UserError(f"contacts.{name}: another quantity has the name '{name}'; choose another")
-        of = _touching(touch, group)
-        if touch["impact"] is None:
-            forces[name], declared = of, OF_CONTACT
+    in_joints: dict[str, int] = {}
+    for name, force in settings["forces"].items():
+        if force["joint"] is not None:
+            in_joints[name], declared = joints.constraint(force["joint"], force.path("joint")), OF_JOINT_FORCE
+        elif force["first"] is None:
+            raise force.refuse("first", "is missing; name a body, or a joint")
         else:
-            impacts.append(Impact(name, *of, number=touch["impact"]))
-            declared = OF_IMPACT
-        quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
+            forces[name], declared = _touching(force, group), OF_CONTACT
+        quantities |= _new(f"forces.{name}", name, declared, quantities)
+    impacts: list[Impact] = []
+    for name, impact in settings["impacts"].items():
+        impacts.append(Impact(name, *_touching(impact, group), number=impact["number"]))
+        quantities |= _new(f"impacts.{name}", name, OF_IMPACT, quantities)
     for name, one in settings["statistics"].items():
         if name in quantities or name in KEPT:
             raise UserError(f"statistics.{name}: another quantity has that name; choose another")
@@ -209,10 +222,25 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         target=points[targets[0]] if targets else None,
         quantities=quantities,
         forces=forces,
+        in_joints=in_joints,
         impacts=tuple(impacts),
         group=group,
         joints=joints,
     )
+
+
+def _new(
+    where: str, name: str, declared: dict[str, tuple[str, str]], known: dict[str, Quantity]
+) -> dict[str, Quantity]:
+    """Return quantities of a name.
+
+    Raises:
+        UserError: if others have it.
+    """
+    made = {f"{name}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
+    if not made.keys().isdisjoint(known):
+        raise UserError(f"{where}: other quantities have the name '{name}'; choose another")
+    return made
 
 
 def _touching(settings: Settings, group: Group) -> tuple[int, int | None, int | None]:

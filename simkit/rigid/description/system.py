@@ -40,7 +40,8 @@ def system(
     gravity: float | str | Sequence[float | str] | None = None,
     method: str | Mapping[str, Any],
     points: Mapping[str, Any] | None = None,
-    contacts: Mapping[str, Any] | None = None,
+    forces: Mapping[str, Any] | None = None,
+    impacts: Mapping[str, Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
     derived: Mapping[str, Any] | None = None,
@@ -65,7 +66,8 @@ def system(
         method: ``"free"``, ``"events"``, ``"impulses"``, ``"compliant"`` or ``"jointed"``, or a table with its ``name``
             and options; see docs/rigid.md.
         points: points of bodies or of the world, by name, with diagnostics of their coordinates.
-        contacts: forces of contacts, or times of impacts, by name, each with diagnostics.
+        forces: forces of contacts and joints, by name, each with diagnostics.
+        impacts: impacts whose number and times are diagnosed, by name.
         statistics: means, sums and extremes over bodies, by name, each a diagnostic.
         measured: names of bodies and joints with diagnostics of their own.
         derived: formulas of values that other formulas take, by name.
@@ -121,6 +123,7 @@ def system(
             path=group.path,
             measures=measures.diagnose,
             measures_of_contact=measures.diagnose_contacts if measures.forces else None,
+            measures_of_joints=measures.diagnose_joints if measures.in_joints else None,
             observe=measures.observe,
             dimensions=measures.dimensions,
         )
@@ -141,7 +144,7 @@ def _method_of(settings: Settings, names: Names, measures: Measures) -> Dynamics
     if not measures.impacts:
         return made
     if TIMES not in made.supports:
-        raise refusal(made, METHODS, TIMES, f"contacts.{measures.impacts[0].name} asks for {TIMES}", frozenset())
+        raise refusal(made, METHODS, TIMES, f"impacts.{measures.impacts[0].name} asks for {TIMES}", frozenset())
     return dataclasses.replace(made, recorded=measures.impacts)
 
 

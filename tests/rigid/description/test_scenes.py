@@ -213,13 +213,13 @@ def test_the_time_of_the_second_impact_and_its_derivative_are_those_of_the_formu
     scene = {
         "bodies": [ground, {**BALL, "position": [0, 0, "height + 0.1"]}],
         "gravity": 10.0,
-        "contacts": {"bounce": {"first": "ball", "second": "ground", "impact": 2}},
+        "impacts": {"bounce": {"first": "ball", "second": "ground", "number": 2}},
         "parameters": {"height": 1.0, "time_step": 0.01},
     }
     with pytest.raises(UserError, match="does not support times of impacts: choose the method Events"):
         rigid.system(**scene, method="impulses")
     with pytest.raises(UserError, match="contact forces: choose the method Impulses"):
-        rigid.system(**scene | {"contacts": {"all": {"first": "ball"}}}, method="events")
+        rigid.system(**scene | {"forces": {"all": {"first": "ball"}}}, method="events")
     simulation = rigid.system(**scene, method="events")
 
     def numbers(height):
@@ -233,3 +233,34 @@ def test_the_time_of_the_second_impact_and_its_derivative_are_those_of_the_formu
     np.testing.assert_allclose(
         [seen["bounce.time"][-1], slope["bounce.time"][-1]], [expected, expected / 2], rtol=1e-12
     )
+
+
+def test_the_force_of_a_joint_is_that_of_a_pendulum_on_a_string_and_on_a_hinge():
+    """``m (g cos q + l w^2)`` along a string, of a rod's hinge the same with l/2, and ``m g sin q / 4`` across."""
+    mass, gravity, angle, rate = 2.0, 10.0, 0.4, 3.0
+    along = np.array([-np.sin(angle), 0, -np.cos(angle)])
+    thin = [mass / 12, mass / 12, 1e-3]
+    rod = {"shape": "capsule", "name": "rod", "radius": 0.01, "length": 1.0, "mass": mass, "inertia": thin}
+    turned = {"orientation": [0, angle, 0], "angular_velocity": [0, rate, 0]}
+    moves = {axis: float(part) for axis, part in zip("xz", rate * np.array([along[2], -along[0]]), strict=True)}
+    scene = rigid.system(
+        bodies=[
+            {**rod, **turned, "position": [*along / 2], "velocity": [moves["x"] / 2, 0, moves["z"] / 2]},
+            {**BALL, "mass": mass, "position": [*along], "velocity": [moves["x"], 0, moves["z"]]},
+        ],
+        joints=[
+            {"joint": "hinge", "name": "hinge", "first": "rod", "at": [0, 0, 0], "axis": [0, 1, 0]},
+            {"joint": "distance", "name": "string", "first": "ball", "base": [0, 0, 0]},
+        ],
+        gravity="gravity",
+        method="jointed",
+        forces={"pull": {"joint": "string"}, "pivot": {"joint": "hinge"}},
+        parameters={"gravity": gravity, "time_step": 0.001},
+    )
+    started = jax.jit(lambda params: scene.diagnose(scene.init(params, jax.random.key(0)), params))(scene.params)
+    pull, pivot = (np.array([started[f"{name}.f{axis}"] for axis in "xyz"]) for name in ("pull", "pivot"))
+    np.testing.assert_allclose(pull, -along * mass * (gravity * np.cos(angle) + rate**2), atol=1e-10)
+    assert started["pull.force"] == pytest.approx(np.linalg.norm(pull))
+    across = np.array([along[2], 0, -along[0]])
+    np.testing.assert_allclose(-pivot @ along, mass * (gravity * np.cos(angle) + rate**2 / 2), rtol=1e-10)
+    np.testing.assert_allclose(abs(pivot @ across), mass * gravity * np.sin(angle) / 4, rtol=1e-10)

@@ -21,7 +21,7 @@ def test_the_ground_bears_the_weight_of_a_stack_and_the_lower_box_that_of_the_up
         ],
         gravity=10.0,
         method={"name": "impulses", "sweeps": 50, "impacts": 0},
-        contacts={
+        forces={
             "ground": {"first": "lower", "second": "ground"},
             "between": {"first": "lower", "second": "upper"},
             "turned": {"first": "upper", "second": "lower"},
@@ -52,7 +52,7 @@ def test_a_soft_ball_is_pressed_with_its_weight_and_touches_nothing_in_the_air()
         bodies=[GROUND, ball],
         gravity=10.0,
         method=method,
-        contacts={"ground": {"first": "ball", "second": "ground"}},
+        forces={"ground": {"first": "ball", "second": "ground"}},
         parameters={"time_step": 0.005, "gap": 0.001},
     )
     run = simkit.run(scene, steps=400, every=40)
