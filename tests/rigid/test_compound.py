@@ -88,7 +88,11 @@ def test_mistakes_with_parts_are_refused():
         ({"mass": 1.0, "parts": [{"shape": "compound"}]}, "no part of a compound"),
         ({"mass": 1.0, "method": "events"}, "does not support compound"),
         (
-            {"mass": 1.0, "parts": [{"shape": "cylinder", "radius": 0.1, "length": 0.1}], "method": "compliant"},
+            {
+                "mass": 1.0,
+                "parts": [{"shape": "cylinder", "radius": 0.1, "length": 0.1}],
+                "method": {"name": "compliant", "stiffness": 1e5},
+            },
             "with a cylinder",
         ),
     ):
