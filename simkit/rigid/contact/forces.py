@@ -58,6 +58,19 @@ def grip_of(groups: tuple[ContactForces, ...], first: int, second: int | None = 
         first: index of the body.
         second: index of the other body; None for a plane, or for all.
         plane: index of the plane; None for a body, or for all.
+
+    Example:
+        >>> pressed = rigid.Scene(
+        ...     params={"gravity": 9.81, "time_step": 0.01},
+        ...     bodies=rigid.sphere(2.0, 0.1),
+        ...     start=lambda params, bodies, key: rigid.motion_of(bodies, (0.0, 0.0, 0.1)),
+        ...     dynamics=rigid.Impulses(impacts=0),
+        ...     planes=rigid.floor(),
+        ...     loads=(rigid.gravity(),),
+        ...     measures_of_contact=lambda contacts: {"weight": rigid.grip_of(contacts, 0, plane=0).force.z},
+        ... )
+        >>> print(f"{float(simkit.run(rigid.simulate(pressed), steps=20)['weight'][-1]):.2f} N")
+        19.62 N
     """
     parts = []
     for group in groups:
