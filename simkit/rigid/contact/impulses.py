@@ -129,9 +129,9 @@ class Impulses:
         correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
             acceleration of the two bodies by loads, without which a stack does not come to rest.
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
-        rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
-            body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
-            visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
+        rounds: near pairs of many spheres, disks, capsules and boxes are found by cells, and visited in this many
+            rounds of pairs without a common body. A run that needs more than the 16 of the start is continued with
+            more. By default, all pairs are visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.

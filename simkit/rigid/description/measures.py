@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,8 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import axes_of, rotate
-from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, stacked, total
+from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
 from simkit.rigid.contact.forces import ContactForces, grip_of
 from simkit.rigid.contact.impact import Impact
@@ -23,6 +23,7 @@ from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
 from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
 from simkit.rigid.quantities import RIGID
+from simkit.rigid.scene import Load
 
 type Measure = Callable[[Motion, Bodies, Params], Arrays]
 
@@ -38,6 +39,18 @@ OF_JOINT = {
     "slider": {"displacement": ("m", "displacement along the axis")},
     "distance": {"length": ("m", "distance of the anchors")},
     "attachment": {"length": ("m", "distance of the anchors")},
+}
+# Measures of all free bodies together, unless a body or joint has that name.
+OF_ALL = {
+    "center_of_mass": {
+        **{axis: ("m", f"coordinate {axis} of the center of mass of all free bodies") for axis in "xyz"},
+        **{f"v{axis}": ("m/s", f"velocity of that center along {axis}") for axis in "xyz"},
+    },
+    "energy": {
+        "translation": ("J", "kinetic energy of the centers of free bodies"),
+        "rotation": ("J", "kinetic energy of rotation of free bodies"),
+        "potential": ("J", "potential energy of all loads that have one"),
+    },
 }
 # Kinds of joints whose anchors are drawn with a line between them.
 DRAWN = ("distance", "attachment")
@@ -159,7 +172,9 @@ DIMENSIONS = {
 }
 
 
-def measures_of(settings: Settings, group: Group, joints: Connections, names: Names) -> Measures:
+def measures_of(
+    settings: Settings, group: Group, joints: Connections, names: Names, loads: Sequence[Load] = ()
+) -> Measures:
     """Return the diagnostics that settings ask for.
 
     Args:
@@ -167,6 +182,7 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         group: the bodies.
         joints: the joints.
         names: names that formulas may use.
+        loads: of the scene.
 
     Raises:
         UserError: for an unknown name, or two that are alike; names the key.
@@ -181,8 +197,11 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
             of, declared = _of_joint(name, where, joints)
         elif stem in known:
             of, declared = _of_body(name, group.index(name, where)), OF_BODY
+        elif name in OF_ALL:
+            of, declared = _of_all(name, loads), OF_ALL[name]
         else:
-            raise UserError(f"{where} = {name!r:.60} names no body or joint", nearest(name, list(known)), key=where)
+            hint = nearest(name, [*known, *OF_ALL])
+            raise UserError(f"{where} = {name!r:.60} names no body or joint", hint, key=where)
         numbers.append(of)
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
@@ -273,6 +292,27 @@ def _of_body(name: str, index: int) -> Measure:
         aside = norm(dataclasses.replace(upward, z=jnp.zeros_like(upward.z)))
         arrays |= {"speed": norm(motion.velocity[index]), "tilt": jnp.arctan2(aside, upward.z)}
         return {f"{_plain(name)}.{key}": value for key, value in arrays.items()}
+
+    return measure
+
+
+def _of_all(name: str, loads: Sequence[Load]) -> Measure:
+    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        mass, whole = unless_held(bodies, (bodies.mass, motion.angular_momentum))
+        if name == "energy":
+            squared = dot(motion.velocity, motion.velocity)
+            spin = dot(whole, angular_velocity(motion, bodies))
+            potential = [load.energy(motion, bodies, params) for load in loads if load.energy is not None]
+            numbers = {
+                "translation": jnp.sum(mass * squared) / 2,
+                "rotation": jnp.sum(spin) / 2,
+                "potential": sum(potential, jnp.zeros_like(mass[0])),
+            }
+        else:
+            shares = mass / jnp.sum(mass)
+            vectors = {"": total(shares * motion.position), "v": total(shares * motion.velocity)}
+            numbers = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
+        return {f"{name}.{key}": value for key, value in numbers.items()}
 
     return measure
 

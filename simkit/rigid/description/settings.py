@@ -195,7 +195,9 @@ SETTINGS = {
     "measured": several(
         text("a name"),
         "bodies and joints with diagnostics of their own: `NAME.x`, `NAME.vx`, `NAME.wx`, `NAME.speed`, `NAME.tilt` of "
-        "a body; `NAME.angle` and `NAME.rate` of a hinge, `NAME.displacement` of a slider, `NAME.length` of anchors",
+        "a body; `NAME.angle` and `NAME.rate` of a hinge, `NAME.displacement` of a slider, `NAME.length` of anchors; "
+        "and of all free bodies together `center_of_mass.x` and `energy.potential`, by the names `center_of_mass` and "
+        "`energy`",
         (),
         [],
     ),

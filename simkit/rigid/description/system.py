@@ -102,7 +102,7 @@ def system(
     group = group_of(settings["bodies"], names)
     connections = connections_of(settings["joints"], group, names)
     loads_made = loads_of(settings, group, connections, names)
-    measures = measures_of(settings, group, connections, names)
+    measures = measures_of(settings, group, connections, names, loads_made)
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         motion = group.start(params, bodies, key)

@@ -255,6 +255,7 @@ def test_the_force_of_a_joint_is_that_of_a_pendulum_on_a_string_and_on_a_hinge()
         gravity="gravity",
         method="jointed",
         forces={"pull": {"joint": "string"}, "pivot": {"joint": "hinge"}},
+        measured=["energy", "center_of_mass"],
         parameters={"gravity": gravity, "time_step": 0.001},
     )
     started = jax.jit(lambda params: scene.diagnose(scene.init(params, jax.random.key(0)), params))(scene.params)
@@ -264,3 +265,11 @@ def test_the_force_of_a_joint_is_that_of_a_pendulum_on_a_string_and_on_a_hinge()
     across = np.array([along[2], 0, -along[0]])
     np.testing.assert_allclose(-pivot @ along, mass * (gravity * np.cos(angle) + rate**2 / 2), rtol=1e-10)
     np.testing.assert_allclose(abs(pivot @ across), mass * gravity * np.sin(angle) / 4, rtol=1e-10)
+    # Both have the same mass, and the center of the rod moves half as fast as the ball.
+    energies = [started[f"energy.{kind}"] for kind in ("translation", "rotation", "potential")]
+    height = -1.5 * np.cos(angle)
+    expected = [mass * rate**2 * (1 + 1 / 4) / 2, mass / 12 * rate**2 / 2, mass * gravity * height]
+    np.testing.assert_allclose(energies, expected, rtol=1e-12)
+    np.testing.assert_allclose(started["energy"], sum(expected), rtol=1e-12)
+    np.testing.assert_allclose(started["center_of_mass.z"], height / 2, rtol=1e-12)
+    np.testing.assert_allclose(started["center_of_mass.vx"], 0.75 * moves["x"], rtol=1e-12)
