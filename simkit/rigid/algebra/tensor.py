@@ -76,7 +76,7 @@ def principal(tensor: SymmetricTensor) -> tuple[Vector, Quaternion]:
         tensor: of any shape.
     """
     fixed = jax.lax.stop_gradient(tensor)
-    eps = jnp.finfo(fixed.diagonal.x.dtype).eps
+    eps = float(jnp.finfo(fixed.diagonal.x.dtype).eps)
 
     def sweep(_: int, found: tuple[SymmetricTensor, Quaternion]) -> tuple[SymmetricTensor, Quaternion]:
         return _swept(*found, ROUNDINGS * eps)
@@ -93,7 +93,7 @@ def principal(tensor: SymmetricTensor) -> tuple[Vector, Quaternion]:
     return turned.diagonal, axes
 
 
-def _swept(tensor: SymmetricTensor, axes: Quaternion, least: float | jax.Array) -> tuple[SymmetricTensor, Quaternion]:
+def _swept(tensor: SymmetricTensor, axes: Quaternion, least: float) -> tuple[SymmetricTensor, Quaternion]:
     """Return a tensor after a rotation about each of its axes that makes an entry zero, and the axes so far."""
     d = [tensor.diagonal.x, tensor.diagonal.y, tensor.diagonal.z]
     r = [tensor.rest.x, tensor.rest.y, tensor.rest.z]

@@ -345,7 +345,7 @@ def _take(array: jax.Array, index: np.ndarray, axis: int) -> jax.Array:
     return jnp.take(array, index, axis=axis, mode="clip")
 
 
-def _concatenated(results: Sequence[Points], axis: int) -> Points:
+def _concatenated[T](results: Sequence[T], axis: int) -> T:
     return results[0] if len(results) == 1 else each(lambda *arrays: jnp.concatenate(arrays, axis), *results)
 
 

@@ -175,7 +175,7 @@ class Compliant:
         wrench = each(lambda values: jnp.sum(values.reshape(count, kinds, *values.shape[1:]), axis=0), received)
         for group in between:
             # With an odd number of bodies one body per round has no partner (index n), which is left out.
-            for side, index, force in zip(group.sides, group.index, (group.push, -group.push), strict=True):
+            for side, index, force in zip(group.sides, group.bodies, (group.push, -group.push), strict=True):
                 received = _received(group.points, force, side)
                 wrench = each(functools.partial(_added, index=index, count=kinds), wrench, received)
         return wrench
@@ -186,7 +186,7 @@ class Compliant:
         groups = []
         for place, group in enumerate(self._pushes(motion, setting)):
             along, friction = split(group.points, group.push)
-            sides = indices(*group.index)
+            sides = indices(*group.bodies)
             groups.append(
                 ContactForces(
                     first=sides[0],
@@ -307,7 +307,7 @@ class _Side:
 class _Pushing(NamedTuple):
     """Contacts of one kind: indices of bodies, or of a body and a plane; their sides, the points, and the forces."""
 
-    index: tuple[np.ndarray, np.ndarray]
+    bodies: tuple[np.ndarray, np.ndarray]
     sides: "tuple[_Side, ...]"
     points: Points
     push: Vector
