@@ -101,7 +101,7 @@ def shapes_of(bodies: Bodies, motion: Motion) -> Shapes:
         )
         kinds += [bodies.composition[index][number][0] for index in of]
         forms += [bodies.composition[index][number][1] for index in of]
-    return Shapes(_concatenated(groups, axis=0), tuple(kinds), tuple(forms), owners(bodies.composition))
+    return Shapes(computed_once(_concatenated(groups, axis=0)), tuple(kinds), tuple(forms), owners(bodies.composition))
 
 
 def owners(composition: Sequence[Sequence[Any]]) -> np.ndarray:
@@ -213,7 +213,10 @@ def _side_by_side(results: Sequence[Points], targets: Sequence[np.ndarray], coun
     table = np.array([each + [start] * (most - len(each)) for each in places], int).T
     flat = [each(lambda values: values.reshape(-1, *values.shape[2:]), in_slots(points)) for points in results]
     unused = each(lambda values: values[0], _unused(like, 1, 1))
-    return each(lambda values: jnp.take(values, table, axis=0, mode="clip"), _concatenated([*flat, unused], axis=0))
+    leaves, structure = jax.tree.flatten(_concatenated([*flat, unused], axis=0))
+    # One array and one gather, and none fused with the contact functions, which would be compiled for each again.
+    taken = computed_once(jnp.take(computed_once(jnp.stack(leaves)), table, axis=1, mode="clip"))
+    return jax.tree.unflatten(structure, list(taken))
 
 
 # Pairs of one kind of shapes whose contact points are computed at once.
