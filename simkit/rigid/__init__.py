@@ -6,6 +6,8 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.forces import grip_of
+from simkit.rigid.contact.impact import Impact
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.description.system import system
 from simkit.rigid.free import Free
@@ -19,6 +21,7 @@ from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
+from simkit.rigid.shapes.compound import compound
 from simkit.rigid.shapes.cylinder import cylinder
 from simkit.rigid.shapes.disk import disk
 from simkit.rigid.shapes.ellipsoid import ellipsoid
@@ -36,6 +39,7 @@ __all__ = [
     "Compliant",
     "Events",
     "Free",
+    "Impact",
     "Impulses",
     "Joint",
     "Jointed",
@@ -52,6 +56,7 @@ __all__ = [
     "bouncing_ball",
     "box",
     "capsule",
+    "compound",
     "contacts",
     "cylinder",
     "damper",
@@ -64,6 +69,7 @@ __all__ = [
     "gather",
     "gather_planes",
     "gravity",
+    "grip_of",
     "heavy_top",
     "held",
     "hinge",

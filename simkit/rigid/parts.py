@@ -12,7 +12,7 @@ returns
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ SOLIDS = Registry(
     {
         "box": "simkit.rigid.shapes.box:box",
         "capsule": "simkit.rigid.shapes.capsule:capsule",
+        "compound": "simkit.rigid.shapes.compound:compound",
         "cylinder": "simkit.rigid.shapes.cylinder:cylinder",
         "disk": "simkit.rigid.shapes.disk:disk",
         "ellipsoid": "simkit.rigid.shapes.ellipsoid:ellipsoid",
@@ -102,13 +103,20 @@ FLAT_SIDED = frozenset({"cylinder", "mesh"})
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
 HELD = "held bodies"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
-PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
+# Quantities that a scene asks for.
+FORCES, JOINT_FORCES, TIMES = "contact forces", "joint forces", "times of impacts"
+PARTS = (*KINDS, PLANES, JOINTS, HELD, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS, FORCES, JOINT_FORCES, TIMES)
 # Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 
 
 def check_structure(
-    dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, joints: Joints
+    dynamics: Dynamics,
+    others: Sequence[Dynamics],
+    bodies: Bodies,
+    planes: Planes,
+    joints: Joints,
+    asked: Collection[str] = (),
 ) -> None:
     """Refuse shapes, planes and joints that a method does not support, without reading any number.
 
@@ -118,20 +126,40 @@ def check_structure(
         bodies: of the scene, as arrays or their shapes.
         planes: likewise.
         joints: likewise.
+        asked: quantities that the scene asks for, of `PARTS`.
 
     Raises:
         UserError: naming the first such part, the method and those that support it.
     """
-    for index, kind in enumerate(bodies.kinds):
-        if kind not in dynamics.supports:
-            raise _refusal(dynamics, others, kind, f"body {index} is a {kind}")
+    needed = parts_in(bodies, planes, joints) | set(asked)
+    for quantity in asked:
+        if quantity not in dynamics.supports:
+            raise refusal(dynamics, others, quantity, f"the scene asks for {quantity}", needed)
+    for index, (kind, shapes) in enumerate(zip(bodies.kinds, bodies.composition, strict=True)):
+        for own in (kind, *(shape for shape, _ in shapes)):
+            if own not in dynamics.supports:
+                cause = f"body {index} is a {kind}" + ("" if own == kind else f" with a {own}")
+                raise refusal(dynamics, others, own, cause, needed)
     if any(bodies.held) and HELD not in dynamics.supports:
-        raise _refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held")
+        raise refusal(dynamics, others, HELD, f"body {bodies.held.index(True)} is held", needed)
     count = planes.offset.shape[0]
     if count and PLANES not in dynamics.supports:
-        raise _refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}")
+        raise refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}", needed)
     if joints and JOINTS not in dynamics.supports:
-        raise _refusal(dynamics, others, JOINTS, f"the scene has {name_of(0, joints)}")
+        raise refusal(dynamics, others, JOINTS, f"the scene has {name_of(0, joints)}", needed)
+
+
+def parts_in(bodies: Bodies, planes: Planes, joints: Joints = ()) -> frozenset[str]:
+    """Return the `PARTS` of a scene that are seen without reading any number.
+
+    Args:
+        bodies: of the scene, as arrays or their shapes.
+        planes: likewise.
+        joints: likewise.
+    """
+    others = ((HELD, any(bodies.held)), (PLANES, planes.offset.shape[0]), (JOINTS, joints))
+    shapes = {kind for shapes in bodies.composition for kind, _ in shapes}
+    return frozenset({*bodies.kinds, *shapes, *(part for part, present in others if present)})
 
 
 def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes) -> None:
@@ -146,6 +174,7 @@ def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies
     Raises:
         UserError: naming the first such part, the method and those that support it.
     """
+    needed = parts_in(bodies, planes)
     for part, of_bodies, of_planes in (
         (FRICTION, bodies.friction, planes.friction),
         (RESTITUTION, bodies.restitution, planes.restitution),
@@ -154,13 +183,15 @@ def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies
             continue
         for owner, values in (("body", of_bodies), ("plane", of_planes)):
             for index in np.flatnonzero(np.asarray(values)):
-                raise _refusal(dynamics, others, part, f"{owner} {index} has {part} = {float(values[index]):g}")
+                cause = f"{owner} {index} has {part} = {float(values[index]):g}"
+                raise refusal(dynamics, others, part, cause, needed)
     if UNEVEN_SPHERES not in dynamics.supports:
         moments = np.asarray(stacked(bodies.inertia))
         uneven = np.ptp(moments, axis=1) > ROUNDING * moments.max(axis=1)
         for index in np.flatnonzero(uneven & (np.asarray(bodies.kinds) == "sphere")):
             values = ", ".join(f"{moment:g}" for moment in moments[index])
-            raise _refusal(dynamics, others, UNEVEN_SPHERES, f"body {index} is a sphere with moments {values} kg m^2")
+            cause = f"body {index} is a sphere with moments {values} kg m^2"
+            raise refusal(dynamics, others, UNEVEN_SPHERES, cause, needed)
 
 
 def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, motion: Motion) -> None:
@@ -179,8 +210,9 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
     disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
     if TILTED_DISKS in dynamics.supports or not disks.size:
         return
+    needed = parts_in(bodies, planes)
     for index in np.flatnonzero(np.abs(np.asarray(planes.normal.y)) > ROUNDING):
-        raise _refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y")
+        raise refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y", needed)
     for vectors, what, axes in (
         (motion.orientation.v, "orientation", [0, 2]),
         (motion.velocity, "velocity", [1]),
@@ -191,7 +223,8 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         size = 1 if what == "orientation" else np.abs(values).max(axis=1)
         out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * size
         for index in disks[out]:
-            raise _refusal(dynamics, others, TILTED_DISKS, f"body {index} is a disk whose {what} leaves the x-z plane")
+            cause = f"body {index} is a disk whose {what} leaves the x-z plane"
+            raise refusal(dynamics, others, TILTED_DISKS, cause, needed)
 
 
 def check_motion(motion: Motion) -> None:
@@ -272,11 +305,17 @@ def is_concrete(tree: object) -> bool:
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str) -> UserError:
-    supporting = [type(other).__name__ for other in others if part in other.supports]
+def refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str, needed: frozenset[str]) -> UserError:
+    """Return the refusal of a part, with the methods that support it beside all other parts of the scene."""
+    supporting = [type(other).__name__ for other in others if needed | {part} <= set(other.supports)]
     name = type(dynamics).__name__
     # A method may support a part with other settings only; its settings are then shown.
     name = repr(dynamics) if name in supporting else name
+    if not supporting:
+        rest = ", ".join(sorted(needed - {part}))
+        return UserError(
+            f"{cause}; {name} does not support {part}, and no method supports it beside {rest}: leave out one"
+        )
     *first, last = supporting
     either = f"{', '.join(first)} or {last}" if first else last
     return UserError(f"{cause}; {name} does not support {part}: choose the method {either}, or leave {part} out")

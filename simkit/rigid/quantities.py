@@ -7,6 +7,7 @@ RIGID = {
     for name, (unit, doc) in {
         "time": ("s", "time"),
         "position": ("m", "position of the center"),
+        "center": ("m", "center of mass of each body"),
         "orientation": ("1", "unit quaternion from body to world"),
         "velocity": ("m/s", "velocity of the center"),
         "angular_velocity": ("rad/s", "angular velocity"),
@@ -26,7 +27,7 @@ RIGID = {
         "impacts": ("1", "impacts so far"),
         "penetration": ("m", "largest overlap"),
         "residual": ("m/s", "largest speed at which surfaces still approach too fast after the sweeps"),
-        "shortest_contact": ("1", "substeps of the shortest contact that has ended"),
+        "shortest_contact": ("1", "substeps of the shortest contact that has ended; NaN before"),
         "largest_penetration": ("m", "largest overlap so far"),
         "position_x": ("m", "position along x"),
         "height": ("m", "height"),

@@ -156,6 +156,10 @@ class Scene:
             momenta of held bodies at a time are taken; by default they keep their velocities. Within a step they move
             at constant velocity.
         measures: ``(motion, bodies, time, params) -> {name: scalar}``, further diagnostics.
+        measures_of_contact: ``contacts -> {name: scalar}``, further diagnostics of the contacts of the last step, with
+            `simkit.rigid.grip_of`.
+        measures_of_joints: ``forces -> {name: scalar}``, further diagnostics of the forces in N on the first bodies of
+            the joints, one vector each.
         observe: ``(motion, bodies, time, params) -> {name: array}``, further observed arrays.
         dimensions: names of the axes of the arrays of ``observe``.
 
@@ -184,6 +188,8 @@ class Scene:
     loads: Sequence[Load] | Load = ()
     path: Callable[[Motion, Bodies, jax.Array, Params], Motion] | None = None
     measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
+    measures_of_contact: Callable[[Any], dict[str, jax.Array]] | None = None
+    measures_of_joints: Callable[[tuple[Vector, ...]], dict[str, jax.Array]] | None = None
     observe: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
@@ -258,6 +264,12 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
         ("start", scene.start, "lambda params, bodies, key: motion_of(bodies, positions)"),
         ("path", scene.path or dict, "lambda motion, bodies, time, params: motion_of(bodies, (0, 0, 0.1 * time))"),
         ("measures", scene.measures or dict, "lambda motion, bodies, time, params: {'height': motion.position.z[0]}"),
+        (
+            "measures_of_contact",
+            scene.measures_of_contact or dict,
+            "lambda contacts: {'weight': grip_of(contacts, 0).force.z}",
+        ),
+        ("measures_of_joints", scene.measures_of_joints or dict, "lambda forces: {'tension': norm(forces[0])}"),
         ("observe", scene.observe or dict, "lambda motion, bodies, time, params: {'height': motion.position.z}"),
     ):
         if not callable(part):

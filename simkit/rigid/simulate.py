@@ -1,7 +1,8 @@
 """The `Simulation` record of a scene of rigid bodies."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,7 @@ from simkit.rigid.bodies.motion import (
     momentum,
 )
 from simkit.rigid.collision.near_pairs import rounds_at_start
+from simkit.rigid.collision.pairs import Shapes, owners, shapes_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
@@ -33,6 +35,8 @@ from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import wrench_of
 from simkit.rigid.parts import (
+    FORCES,
+    JOINT_FORCES,
     check_disks,
     check_motion,
     check_numbers,
@@ -54,6 +58,7 @@ DIMENSIONS = {
     "half_lengths": ("body", "space"),
     "radius": ("body",),
 }
+OF_BODIES = ("velocity", "angular_velocity")
 DRAWN = {"disk": ("body",), "corners": ("body", "corner", "space")}
 
 
@@ -190,15 +195,18 @@ def simulate(scene: Scene) -> Simulation:
         bodies, motion = bodies_of(params), state.motion
         # Without the barriers, programs that fuse this with other code would round it differently.
         omega = computed_once(angular_velocity(computed_once(motion), bodies))
+        shapes = shapes_of(bodies, motion)
         arrays = {
-            "position": vector.stacked(motion.position),
-            "orientation": quaternion.stacked(motion.orientation),
+            "position": vector.stacked(shapes.placed.position),
+            "orientation": quaternion.stacked(shapes.placed.orientation),
             "velocity": vector.stacked(motion.velocity),
             "angular_velocity": vector.stacked(omega),
-            "half_lengths": vector.stacked(bodies.half_lengths),
-            "radius": bodies.radius,
+            "half_lengths": vector.stacked(shapes.placed.half_lengths),
+            "radius": shapes.placed.radius,
         }
-        arrays |= _drawn(bodies)
+        if shapes.body is not None:
+            arrays["center"] = vector.stacked(motion.position)
+        arrays |= _drawn(shapes)
         return arrays if scene.observe is None else arrays | scene.observe(motion, bodies, state.time, params)
 
     def diagnose(state: World, params: Params) -> Arrays:
@@ -216,9 +224,14 @@ def simulate(scene: Scene) -> Simulation:
             "angular_momentum": vector.norm(angular_momentum(moving, bodies)),
             **dynamics.diagnose(motion, state.memory, setting),
         }
-        return (
-            numbers if scene.measures is None else numbers | scene.measures(motion, setting.bodies, state.time, params)
-        )
+        if scene.measures is not None:
+            numbers |= scene.measures(motion, setting.bodies, state.time, params)
+        if scene.measures_of_contact is not None:
+            numbers |= scene.measures_of_contact(dynamics.forces(motion, state.memory, setting))  # type: ignore[attr-defined]
+        if scene.measures_of_joints is not None:
+            forces = dynamics.joint_forces(motion, state.memory, setting, state.time)  # type: ignore[attr-defined]
+            numbers |= scene.measures_of_joints(forces)
+        return numbers
 
     def status(state: World, params: Params) -> jax.Array:
         del params
@@ -240,7 +253,7 @@ def simulate(scene: Scene) -> Simulation:
         check_disks(dynamics, METHODS, setting.bodies, setting.planes, motion)
         dynamics.check(motion, setting)
 
-    kinds, drawn = _check_parts(scene, dynamics, parts_at)
+    kinds, composition, drawn = _check_parts(scene, dynamics, parts_at)
     many = isinstance(dynamics, Impulses) and rounds_at_start(kinds, dynamics.rounds) > 0
 
     def sized_like(state: World) -> Simulation:
@@ -262,31 +275,45 @@ def simulate(scene: Scene) -> Simulation:
         check=check,
         step_members=one_by_one if many else step_members,
         sized_like=sized_like if many else None,
-        dimensions={**DIMENSIONS, **{name: DRAWN[name] for name in drawn}, **scene.dimensions},
+        dimensions={**_dimensions(composition, drawn), **scene.dimensions},
+        coordinates=_coordinates(composition),
     )
 
 
-def _drawn(bodies: Bodies) -> Arrays:
-    """Return how pictures draw bodies of forms other than cubes, and corners of those drawn by them, in m."""
-    codes = np.array([form.drawn for form in bodies.forms])
+def _dimensions(composition: Sequence[Sequence[Any]], drawn: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the axes of observed arrays; of bodies with several shapes, those that pictures draw are of shapes."""
+    axes = {**DIMENSIONS, **{name: DRAWN[name] for name in drawn}}
+    if not any(composition):
+        return axes
+    of_shapes = {name: ("shape", *rest) for name, (_, *rest) in axes.items() if name not in OF_BODIES}
+    return {**axes, **of_shapes, "center": ("body", "space")}
+
+
+def _coordinates(composition: Sequence[Sequence[Any]]) -> dict[str, np.ndarray]:
+    return {"body_of_shape": owners(composition)} if any(composition) else {}
+
+
+def _drawn(shapes: Shapes) -> Arrays:
+    """Return how pictures draw shapes of forms other than cubes, and corners of those drawn by them, in m."""
+    codes = np.array([form.drawn for form in shapes.forms])
     if not codes.any():
         return {}
-    arrays = {"disk": jnp.asarray(codes, bodies.radius.dtype) + 0 * bodies.radius}
+    arrays = {"disk": jnp.asarray(codes, shapes.placed.radius.dtype) + 0 * shapes.placed.radius}
     if (codes == 3).any():
-        most = max(len(form.corners) for form in bodies.forms)
-        corners = [[*form.corners, *[form.corners[0]] * (most - len(form.corners))] for form in bodies.forms]
-        sizes = vector.stacked(bodies.half_lengths)[:, None]
+        most = max(len(form.corners) for form in shapes.forms)
+        corners = [[*form.corners, *[form.corners[0]] * (most - len(form.corners))] for form in shapes.forms]
+        sizes = vector.stacked(shapes.placed.half_lengths)[:, None]
         arrays["corners"] = jnp.asarray(np.array(corners), sizes.dtype) * sizes
     return arrays
 
 
 def _check_parts(
     scene: Scene, dynamics: Dynamics, parts_at: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], tuple[str, ...]]:
     """Refuse parts of a scene that its method does not support, at the default parameters.
 
     Returns:
-        The kinds of bodies, and the names of what is observed of their forms.
+        The kinds of bodies, the shapes of each, and the names of what is observed of their forms.
     """
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
@@ -294,11 +321,14 @@ def _check_parts(
     for name in ("time_step", *getattr(dynamics, "reads", ())):
         parameter_of_load(name, params, type(dynamics).__name__)
     bodies, planes, joints = jax.eval_shape(parts_at, params)
-    check_structure(dynamics, METHODS, bodies, planes, joints)
-    kinds, drawn = bodies.kinds, tuple(jax.eval_shape(_drawn, bodies))
+    wanted = ((FORCES, scene.measures_of_contact), (JOINT_FORCES, scene.measures_of_joints))
+    asked = [part for part, measures in wanted if measures is not None]
+    check_structure(dynamics, METHODS, bodies, planes, joints, asked)
+    codes = {form.drawn for form in bodies.forms} | {form.drawn for shapes in bodies.composition for _, form in shapes}
+    drawn = [name for name, present in (("disk", codes != {0}), ("corners", 3 in codes)) if present]
     # Concrete numbers, also where the scene is made inside a traced function.
     with jax.ensure_compile_time_eval():
         bodies, planes, _ = parts_at(params)
     if is_concrete((bodies, planes)):
         check_numbers(dynamics, METHODS, bodies, planes)
-    return kinds, drawn
+    return bodies.kinds, bodies.composition, tuple(drawn)

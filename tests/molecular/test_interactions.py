@@ -220,7 +220,7 @@ def random_particles():
     ("names", "message"),
     [
         (["width", "height", "mass"], "parameter 'mass' has no effect on the energy"),
-        (["width", "heigth"], "parameter 'heigth' is not among the params; did you mean 'height'"),
+        (["width", "heigth"], "'heigth' is unknown; did you mean 'height'"),
     ],
 )
 def test_declared_parameters_without_effect_or_value_are_refused(x64, names, message):

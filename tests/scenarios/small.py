@@ -139,6 +139,8 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         "armature.turn": 0.5,
         "time_step": 0.05,
     },
+    # A box that slips: one that is held moves by round-off only.
+    "grasp": {"squeeze": 5.0},
     # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
     "box_stack": {"config.bodies.1.count": 2, "drop": 0.001, "push": 0.5},
     # A pile is chaotic; a ball, a box and a capsule before their first impacts are not.

@@ -74,6 +74,8 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     body_of_shape = clip.coordinates.get("body_of_shape")
     _, scale = body_colors([clip.frames], settings, shape, body_of_shape)
     of_shape = np.arange(shape[1]) if body_of_shape is None else np.unique(body_of_shape, return_inverse=True)[1]
+    of_bodies = np.shape(clip.frames.get(settings.quantity, ()))[1:2] == (of_shape.max(initial=-1) + 1,)
+    row_of_shape = of_shape if of_bodies else np.arange(shape[1])
     is_flat = are_balls_in_plane([bodies])
     kind = "side" if (settings.options.get("camera") or ("side" if is_flat else "perspective")) == "side" else "bodies"
     floor, (points, radii) = bodies.has_floor(), bodies.outline()
@@ -88,6 +90,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         "quantity": settings.quantity,
         "palette": list(BODIES),
         "body_of_shape": of_shape.tolist(),
+        "row_of_shape": row_of_shape.tolist(),
         "scale": None if scale is None else scale_data(scale),
         "label": label_of(clip),
         "floor": bool(floor),

@@ -200,6 +200,10 @@ def body_colors(
         bodies = _bodies_of(shape[1], body_of_shape)
         return np.broadcast_to(palette[bodies % len(palette)], (*shape, 3)), None
     magnitudes = [_magnitude(frames, settings.quantity) for frames in runs]
+    if body_of_shape is not None:
+        bodies = _bodies_of(shape[1], body_of_shape)
+        # A number of each body is that of all of its shapes.
+        magnitudes = [each[:, bodies] if each.shape[1:] == (bodies.max() + 1,) else each for each in magnitudes]
     if magnitudes[0].shape != shape:
         raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
     values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])

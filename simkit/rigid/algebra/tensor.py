@@ -3,9 +3,10 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 
-from simkit.rigid.algebra.quaternion import Quaternion, axes_of
-from simkit.rigid.algebra.vector import Vector, each
+from simkit.rigid.algebra.quaternion import Quaternion, axes_of, identity, multiply
+from simkit.rigid.algebra.vector import Vector, dot, each
 
 
 @jax.tree_util.register_dataclass
@@ -56,3 +57,63 @@ def rotated(principal: Vector, orientation: Quaternion) -> SymmetricTensor:
             pa.x * a.y + pb.x * b.y + pc.x * c.y,
         ),
     )
+
+
+# Sweeps of rotations that make a tensor diagonal to round-off, and sweeps that give its derivatives up to the second.
+SEARCHING, REFINING = 6, 2
+# Relative size of entries that count as round-off, and relative difference of principal values up to which their axes
+# have no derivative.
+ROUNDINGS, EQUAL = 10, 1e-6
+
+
+def principal(tensor: SymmetricTensor) -> tuple[Vector, Quaternion]:
+    """Return the principal values of tensors and the rotation from their principal axes, by Jacobi's rotations.
+
+    A tensor that is diagonal keeps its axes. Axes of equal principal values have no derivative; a parameter that
+    would turn them has none of their values either.
+
+    Args:
+        tensor: of any shape.
+    """
+    fixed = jax.lax.stop_gradient(tensor)
+    eps = float(jnp.finfo(fixed.diagonal.x.dtype).eps)
+
+    def sweep(_: int, found: tuple[SymmetricTensor, Quaternion]) -> tuple[SymmetricTensor, Quaternion]:
+        return _swept(*found, ROUNDINGS * eps)
+
+    _, axes = jax.lax.fori_loop(0, SEARCHING, sweep, (fixed, identity(fixed.diagonal.x)))
+    columns = axes_of(axes)
+    images = [tensor @ column for column in columns]
+    turned = SymmetricTensor(
+        Vector(*(dot(columns[k], images[k]) for k in range(3))),
+        Vector(*(dot(columns[(k + 1) % 3], images[(k + 2) % 3]) for k in range(3))),
+    )
+    for _ in range(REFINING):
+        turned, axes = _swept(turned, axes, EQUAL)
+    return turned.diagonal, axes
+
+
+def _swept(tensor: SymmetricTensor, axes: Quaternion, least: float) -> tuple[SymmetricTensor, Quaternion]:
+    """Return a tensor after a rotation about each of its axes that makes an entry zero, and the axes so far."""
+    d = [tensor.diagonal.x, tensor.diagonal.y, tensor.diagonal.z]
+    r = [tensor.rest.x, tensor.rest.y, tensor.rest.z]
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        difference = d[i] - d[j]
+        size = jnp.abs(d[0]) + jnp.abs(d[1]) + jnp.abs(d[2])
+        turns = jnp.maximum(jnp.abs(r[k]), jnp.abs(difference)) > least * size
+        way = jnp.where(difference < 0, -1, 1)
+        angle = jnp.where(turns, jnp.arctan2(2 * way * r[k], jnp.where(turns, jnp.abs(difference), 1)) / 2, 0)
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        d[i], d[j], r[k] = (
+            c * c * d[i] + 2 * c * s * r[k] + s * s * d[j],
+            s * s * d[i] - 2 * c * s * r[k] + c * c * d[j],
+            c * s * (d[j] - d[i]) + (c * c - s * s) * r[k],
+        )
+        # The entries of the axis that stays with the two that turn.
+        r[j], r[i] = c * r[j] + s * r[i], c * r[i] - s * r[j]
+        zero = jnp.zeros_like(angle)
+        about = [zero, zero, zero]
+        about[k] = jnp.sin(angle / 2)
+        axes = multiply(axes, Quaternion(jnp.cos(angle / 2), Vector(*about)))
+    return SymmetricTensor(Vector(*d), Vector(*r)), axes

@@ -10,16 +10,58 @@ import numpy as np
 
 from simkit.core.pytrees import pytree
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, each, norm
+from simkit.rigid.algebra.quaternion import Quaternion, identity
+from simkit.rigid.algebra.vector import Vector, each, norm, zeros
 from simkit.rigid.shapes.form import CUBE, Form
 
 type Number = jax.Array | float
 
-KINDS = ("sphere", "disk", "capsule", "box", "cylinder", "ellipsoid", "mesh")
+KINDS = ("sphere", "disk", "capsule", "box", "cylinder", "ellipsoid", "mesh", "compound")
 # Contacts are detected among all pairs, 8 million for this number.
 MAX_BODIES = 4096
 # Relative rounding by which moments of a flat body, whose triangle inequality is an equality, may miss it.
 ROUNDING = 1e-6
+
+
+@pytree
+class Frame:
+    """A frame in that of each body, (bodies,) arrays.
+
+    Attributes:
+        place: of its origin in m.
+        orientation: rotation from this frame to that of the body.
+    """
+
+    place: Vector
+    orientation: Quaternion
+
+
+@pytree
+class Shape:
+    """One of the shapes of each body, (bodies,) arrays; zeros for a body with fewer.
+
+    Attributes:
+        frame: its own, about its center.
+        half_lengths: in m.
+        radius: in m.
+    """
+
+    frame: Frame
+    half_lengths: Vector
+    radius: jax.Array
+
+
+@pytree
+class Compound:
+    """Shapes of bodies that consist of several.
+
+    Attributes:
+        given: the frame in which the places of the shapes were given; that of the body for a body of one shape.
+        shapes: the first of each body, the second, and so on.
+    """
+
+    given: Frame
+    shapes: tuple[Shape, ...]
 
 
 @pytree
@@ -29,7 +71,7 @@ class Bodies:
     Every shape is a convex form, scaled by half lengths ``h`` and rounded by a radius ``r``. That of a sphere, a
     capsule and a box is a cube, possibly shrunk to a line or a point: a sphere has h = 0, a capsule only a half length
     along its axis z, a box r = 0. A disk has the shape of a sphere and the inertia of a flat disk, and moves in the x-z
-    plane.
+    plane. The half lengths of a compound are those of a box about its center that contains its shapes.
 
     Attributes:
         mass: in kg.
@@ -41,6 +83,8 @@ class Bodies:
         kinds: of each body, one of `KINDS`; static, so changing one compiles a new program.
         held: of each body, whether no force and no contact changes its velocity; static.
         forms: of each body, the `simkit.rigid.shapes.form.Form`; static.
+        composition: kind and form of each shape of each body, none for a body of one shape; static.
+        compound: the shapes of bodies that consist of several; None if there are no such bodies.
     """
 
     mass: jax.Array
@@ -52,6 +96,12 @@ class Bodies:
     kinds: tuple[str, ...] = dataclasses.field(metadata={"static": True})
     held: tuple[bool, ...] = dataclasses.field(metadata={"static": True})
     forms: tuple[Form, ...] = dataclasses.field(metadata={"static": True})
+    composition: tuple[tuple[tuple[str, Form], ...], ...] = dataclasses.field(metadata={"static": True})
+    compound: Compound | None = None
+
+
+# Fields with one entry for each body that are no arrays.
+STATIC = ("kinds", "held", "forms", "composition")
 
 
 def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
@@ -94,15 +144,33 @@ def concatenated(bodies: Sequence[Bodies]) -> Bodies:
 
 
 def _joined(bodies: Sequence[Bodies], join: Callable[..., jax.Array]) -> Bodies:
-    kinds = tuple(kind for body in bodies for kind in body.kinds)
-    held = tuple(is_held for body in bodies for is_held in body.held)
-    forms = tuple(form for body in bodies for form in body.forms)
-    return dataclasses.replace(each(join, *map(numbers_of, bodies)), kinds=kinds, held=held, forms=forms)
+    most = max((len(body.compound.shapes) for body in bodies if body.compound), default=0)
+    numbers = [numbers_of(_with_shapes(body, most)) for body in bodies]
+    static = {name: sum((getattr(body, name) for body in bodies), ()) for name in STATIC}
+    return dataclasses.replace(each(join, *numbers), **static)
+
+
+def _with_shapes(body: Bodies, count: int) -> Bodies:
+    """Return bodies with as many shapes as others have; those of zeros are none of theirs."""
+    present = () if body.compound is None else body.compound.shapes
+    if len(present) == count:
+        return body
+    frame = Frame(place=zeros(body.mass), orientation=identity(body.mass))
+    none = Shape(frame=frame, half_lengths=zeros(body.mass), radius=jnp.zeros_like(body.mass))
+    given = frame if body.compound is None else body.compound.given
+    return dataclasses.replace(
+        body, compound=Compound(given=given, shapes=(*present, *[none] * (count - len(present))))
+    )
 
 
 def numbers_of(bodies: Bodies) -> Bodies:
     """Return bodies without their static fields, so that trees of different bodies combine."""
-    return dataclasses.replace(bodies, kinds=(), held=(), forms=())
+    return dataclasses.replace(bodies, **dict.fromkeys(STATIC, ()))
+
+
+def copies_of(body: Bodies, arrays: Bodies, count: int) -> Bodies:
+    """Return arrays of a number of copies of a body as bodies."""
+    return dataclasses.replace(arrays, **{name: getattr(body, name) * count for name in STATIC})
 
 
 def repeat(body: Bodies, count: int) -> Bodies:
@@ -117,8 +185,7 @@ def repeat(body: Bodies, count: int) -> Bodies:
         >>> rack.mass.shape
         (15,)
     """
-    copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
-    return dataclasses.replace(copies, kinds=body.kinds * count, held=body.held * count, forms=body.forms * count)
+    return copies_of(body, each(lambda value: jnp.broadcast_to(value, (count,)), body), count)
 
 
 def held(body: Bodies) -> Bodies:
@@ -166,6 +233,24 @@ def enclosing_radius(bodies: Bodies) -> jax.Array:
         bodies: of the scene.
     """
     return bodies.radius + norm(bodies.half_lengths)
+
+
+def thickness(bodies: Bodies) -> jax.Array:
+    """Return the least extent of each body, or of the thinnest of its shapes, in m.
+
+    Args:
+        bodies: of the scene.
+    """
+
+    def of(half: Vector, radius: jax.Array) -> jax.Array:
+        return 2 * (radius + jnp.minimum(half.x, jnp.minimum(half.y, half.z)))
+
+    least = of(bodies.half_lengths, bodies.radius)
+    for number, shape in enumerate(bodies.compound.shapes if bodies.compound else ()):
+        has = np.array([len(shapes) > number for shapes in bodies.composition])
+        has = has.reshape(-1, *(1,) * (least.ndim - 1))
+        least = jnp.where(has, jnp.minimum(least, of(shape.half_lengths, shape.radius)), least)
+    return least
 
 
 def check_bodies(bodies: Bodies) -> None:
@@ -254,4 +339,5 @@ def body(
         kinds=(kind,),
         held=(False,),
         forms=(form,),
+        composition=((),),
     )

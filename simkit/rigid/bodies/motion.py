@@ -9,7 +9,15 @@ import numpy as np
 
 from simkit.core.pytrees import pytree
 from simkit.errors import UserError, one_line
-from simkit.rigid.algebra.quaternion import Quaternion, identity, on_sphere, rotate, unrotate
+from simkit.rigid.algebra.quaternion import (
+    Quaternion,
+    conjugate,
+    identity,
+    multiply,
+    on_sphere,
+    rotate,
+    unrotate,
+)
 from simkit.rigid.algebra.vector import Vector, cross, dot, times, total, zeros
 from simkit.rigid.bodies.bodies import Bodies
 
@@ -79,9 +87,10 @@ def motion_of(
 
     Args:
         bodies: constants of the bodies.
-        position: of the centers of mass in m: vectors, or rows of three numbers, (n, 3), or (3,) for all.
-        orientation: rotation from the body frame to the world frame: quaternions, or rows (w, x, y, z), (n, 4), or (4,)
-            for all; the identity by default.
+        position: of the centers of mass, or of the frames in which the shapes of compounds were given, in m: vectors,
+            or rows of three numbers, (n, 3), or (3,) for all.
+        orientation: rotation from the body frame, or that frame, to the world frame: quaternions, or rows (w, x, y, z),
+            (n, 4), or (4,) for all; the identity by default.
         velocity: in m/s, likewise; zero by default.
         angular_velocity: in the world frame, in rad/s, likewise; zero by default.
 
@@ -102,12 +111,36 @@ def motion_of(
 
     spin = added("angular_velocity", angular_velocity)
     orientation = identity(bodies.mass) if orientation is None else rotations_of(orientation, bodies.mass)
+    center, orientation = from_given(bodies, added("position", position), orientation)
     return Motion(
-        position=added("position", position),
+        position=center,
         orientation=orientation,
         velocity=added("velocity", velocity),
         angular_momentum=momentum_of_rotation(bodies, orientation, spin),
     )
+
+
+def from_given(bodies: Bodies, position: Vector, orientation: Quaternion) -> tuple[Vector, Quaternion]:
+    """Return centers of mass and orientations of bodies from those of the frames in which their shapes were given.
+
+    Args:
+        bodies: constants of the bodies.
+        position: of the frames in m.
+        orientation: rotation from the frames to the world frame.
+    """
+    if bodies.compound is None:
+        return position, orientation
+    given = bodies.compound.given
+    orientation = multiply(orientation, conjugate(given.orientation))
+    return position - rotate(orientation, given.place), orientation
+
+
+def to_given(bodies: Bodies, position: Vector, orientation: Quaternion) -> tuple[Vector, Quaternion]:
+    """Return positions and orientations of the frames in which shapes were given, the inverse of `from_given`."""
+    if bodies.compound is None:
+        return position, orientation
+    given = bodies.compound.given
+    return position + rotate(orientation, given.place), multiply(orientation, given.orientation)
 
 
 def vectors_of(name: str, value: Places, shape: tuple[int, ...]) -> Vector:

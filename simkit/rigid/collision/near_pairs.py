@@ -15,6 +15,7 @@ import numpy as np
 from simkit.core.buffers import Buffer
 from simkit.core.formulation import by_device
 from simkit.core.pytrees import pytree
+from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of
 from simkit.rigid.algebra.quaternion import stacked as components
 from simkit.rigid.algebra.vector import Vector, dot, each, norm
@@ -49,8 +50,18 @@ def rounds_at_start(kinds: tuple[str, ...], rounds: int | None = None) -> int:
     Args:
         kinds: of the bodies.
         rounds: as given by the user; None for the default, by which all pairs of less than `FROM` bodies are visited.
+
+    Raises:
+        UserError: if rounds are given for shapes of which all pairs are visited.
     """
-    if len(kinds) < 2 or not set(kinds) <= set(LISTED):
+    others = sorted(set(kinds) - set(LISTED))
+    if others and rounds:
+        listed = ", ".join(LISTED)
+        raise UserError(
+            f"rounds = {rounds} has no effect on a scene with a {others[0]}, in which all pairs are visited; leave it "
+            f"out, or take {listed} alone"
+        )
+    if len(kinds) < 2 or others:
         return 0
     if rounds is not None:
         return rounds

@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,9 @@ import numpy as np
 
 from simkit.core.formulation import by_device, computed_once
 from simkit.errors import UserError
+from simkit.rigid.algebra.quaternion import multiply, rotate
 from simkit.rigid.algebra.vector import each, zeros
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, thickness
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision import against_plane
 from simkit.rigid.collision.boxes import box_box
@@ -22,6 +24,7 @@ from simkit.rigid.collision.points import FAR, Placed, Points, in_slots
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
 from simkit.rigid.collision.tournament import rounds
 from simkit.rigid.scene import Planes
+from simkit.rigid.shapes.form import Form
 
 # Rank of each kind; kinds of one rank have the same shape.
 SHAPES = {"sphere": 0, "disk": 0, "capsule": 1, "box": 2}
@@ -55,6 +58,65 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+    """All shapes of bodies at their places; those of single bodies first.
+
+    Attributes:
+        placed: arrays (shapes, ...).
+        kinds: of each shape.
+        forms: of each shape.
+        body: index of the body of each; None where every body has one, in their order.
+    """
+
+    placed: Placed
+    kinds: tuple[str, ...]
+    forms: tuple[Form, ...]
+    body: np.ndarray | None
+
+
+def shapes_of(bodies: Bodies, motion: Motion) -> Shapes:
+    """Return all shapes of bodies at their places.
+
+    Args:
+        bodies: the n bodies.
+        motion: state of the bodies.
+    """
+    whole = placed(bodies, motion)
+    if bodies.compound is None:
+        return Shapes(whole, bodies.kinds, bodies.forms, None)
+    single = [index for index, shapes in enumerate(bodies.composition) if not shapes]
+    groups = [_rows(whole, np.array(single, int))]
+    kinds, forms = [bodies.kinds[index] for index in single], [bodies.forms[index] for index in single]
+    for number, shape in enumerate(bodies.compound.shapes):
+        of = [index for index, shapes in enumerate(bodies.composition) if len(shapes) > number]
+        base, shape = _rows((whole, shape), np.array(of, int))
+        groups.append(
+            Placed(
+                position=base.position + rotate(base.orientation, shape.frame.place),
+                orientation=multiply(base.orientation, shape.frame.orientation),
+                half_lengths=shape.half_lengths,
+                radius=shape.radius,
+            )
+        )
+        kinds += [bodies.composition[index][number][0] for index in of]
+        forms += [bodies.composition[index][number][1] for index in of]
+    return Shapes(computed_once(_concatenated(groups, axis=0)), tuple(kinds), tuple(forms), owners(bodies.composition))
+
+
+def owners(composition: Sequence[Sequence[Any]]) -> np.ndarray:
+    """Return the index of the body of each shape, in the order of `shapes_of`.
+
+    Args:
+        composition: shapes of each body, none for a body of one shape.
+    """
+    single = [index for index, shapes in enumerate(composition) if not shapes]
+    most = max(map(len, composition), default=0)
+    return np.array(
+        single + [index for number in range(most) for index, shapes in enumerate(composition) if len(shapes) > number]
+    )
+
+
 def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> Points:
     """Return the contact points of all pairs, in the order of `simkit.rigid.collision.tournament.rounds`.
 
@@ -76,38 +138,85 @@ def contacts(bodies: Bodies, motion: Motion, near: NearPairs | None = None) -> P
     if near is not None:
         return _contacts_of(near, bodies, motion)
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
-    ranks = _ranks_of(bodies.kinds)
     held = np.append(bodies.held, False)
     # Held bodies do not touch each other.
     real = (np.maximum(first, second) < len(bodies.kinds)) & ~(held[first] & held[second])
+    shapes, pair = shapes_of(bodies, motion), np.arange(first.size)
+    if shapes.body is not None:
+        pair, first, second = _pairs_of_shapes(shapes.body, first, second, real)
+        real = np.ones(pair.size, bool)
+    ranks = _ranks_of(shapes.kinds)
     lower, upper = np.minimum(*_ranks(ranks, first, second)), np.maximum(*_ranks(ranks, first, second))
     # Two flat sides may meet on a patch; a shape without any touches at one point.
     flat = (upper == CONVEX) & ~np.isin(lower, (0, ELLIPSOID))
     # All pairs of the default are computed together, so that it is compiled once.
     lower, upper = (np.where(upper >= ELLIPSOID, CONVEX, rank) for rank in (lower, upper))
-    used = [shapes for shapes in (*TOUCHES, DEFAULT) if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
+    used = [both for both in (*TOUCHES, DEFAULT) if np.any(real & (lower == both[0]) & (upper == both[1]))]
 
-    all_shapes = placed(bodies, motion)
+    all_shapes = shapes.placed
     results, order = [], []
-    for shapes in used:
-        pairs = np.flatnonzero(real & (lower == shapes[0]) & (upper == shapes[1]))
+    for both in used:
+        pairs = np.flatnonzero(real & (lower == both[0]) & (upper == both[1]))
         swapped = ranks[first[pairs]] > ranks[second[pairs]]
         a = np.where(swapped, second[pairs], first[pairs])
         b = np.where(swapped, first[pairs], second[pairs])
         sides = _rows(all_shapes, a), _rows(all_shapes, b)
-        if shapes in TOUCHES:
-            points = TOUCHES[shapes][0](*sides)
+        if both in TOUCHES:
+            points = TOUCHES[both][0](*sides)
         else:
-            forms = tuple(tuple(bodies.forms[index] for index in side) for side in (a.tolist(), b.tolist()))
+            forms = tuple(tuple(shapes.forms[index] for index in side) for side in (a.tolist(), b.tolist()))
             points = convex_convex(*sides, (forms[0], forms[1]), flat[pairs])
         results.append(_with_normals_reversed(points, swapped))
         order.append(pairs)
+    if shapes.body is not None:
+        number = len(rounds(len(bodies.kinds))[0].ravel())
+        return _side_by_side(results, [pair[pairs] for pairs in order], number, all_shapes.radius)
     slots = max((points.gap.shape[0] for points in results), default=1)
     results = [_padded(points, slots) for points in results]
     if not real.all():
         results.append(_unused(all_shapes.radius, slots, int(np.sum(~real))))
         order.append(np.flatnonzero(~real))
     return _in_order(_concatenated(results, axis=1), np.argsort(np.concatenate(order)))
+
+
+def _pairs_of_shapes(
+    body: np.ndarray, first: np.ndarray, second: np.ndarray, real: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the number of the pair of bodies, the first and the second shape of each pair of shapes."""
+    rows = [
+        (number, one, other)
+        for number in np.flatnonzero(real)
+        for one in np.flatnonzero(body == first[number])
+        for other in np.flatnonzero(body == second[number])
+    ]
+    number, one, other = np.array(rows, int).reshape(-1, 3).T
+    return number, one, other
+
+
+def _side_by_side(results: Sequence[Points], targets: Sequence[np.ndarray], count: int, like: jax.Array) -> Points:
+    """Return the points of all shapes of a pair, or of a body with a plane, in slots one after another.
+
+    Args:
+        results: points of groups of shapes, (slots, entries, ...).
+        targets: the pair, or the body with its plane, of each entry of a group.
+        count: number of targets.
+        like: an array (n, ...) of the precision of the points, with their further axes.
+    """
+    places: list[list[int]] = [[] for _ in range(count)]
+    start = 0
+    for points, target in zip(results, targets, strict=True):
+        slots, entries = points.gap.shape[:2]
+        for entry, place in enumerate(target.tolist()):
+            places[place] += [start + slot * entries + entry for slot in range(slots)]
+        start += slots * entries
+    most = max(1, *map(len, places))
+    table = np.array([each + [start] * (most - len(each)) for each in places], int).T
+    flat = [each(lambda values: values.reshape(-1, *values.shape[2:]), in_slots(points)) for points in results]
+    unused = each(lambda values: values[0], _unused(like, 1, 1))
+    leaves, structure = jax.tree.flatten(_concatenated([*flat, unused], axis=0))
+    # One array and one gather, and none fused with the contact functions, which would be compiled for each again.
+    taken = computed_once(jnp.take(computed_once(jnp.stack(leaves)), table, axis=1, mode="clip"))
+    return jax.tree.unflatten(structure, list(taken))
 
 
 # Pairs of one kind of shapes whose contact points are computed at once.
@@ -192,22 +301,27 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
         Points (slots, planes * n, ...): all bodies with the first plane, then all with the second, and so on, with as
         many slots as any body needs; the gap is `FAR` in unused slots.
     """
-    slots = max(against_plane.slots_of(kind) for kind in bodies.kinds)
-    all_shapes, count, number = placed(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
+    shapes, count, number = shapes_of(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
+    slots, all_shapes = max(against_plane.slots_of(kind) for kind in shapes.kinds), shapes.placed
     if number == 0:
         return _unused(all_shapes.radius, slots, 0)
     groups, order = [], []
-    kinds = np.array(["sphere" if kind == "disk" else kind for kind in bodies.kinds])
+    kinds = np.array(["sphere" if kind == "disk" else kind for kind in shapes.kinds])
+    owner = np.arange(count) if shapes.body is None else shapes.body
     for kind in dict.fromkeys(kinds.tolist()):
         group = np.flatnonzero(kinds == kind)
         body, plane = np.tile(group, number), np.repeat(np.arange(number), group.size)
         # A single plane broadcasts.
         normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
-        forms = tuple(bodies.forms[index] for index in body.tolist())
+        forms = tuple(shapes.forms[index] for index in body.tolist())
         points = against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset, forms)
-        groups.append(_padded(points, slots))
-        order.append(plane * count + body)
-    points = _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
+        groups.append(points)
+        order.append(plane * count + owner[body])
+    if shapes.body is None:
+        groups = [_padded(points, slots) for points in groups]
+        points = _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
+    else:
+        points = _side_by_side(groups, order, number * count, all_shapes.radius)
     if not any(bodies.held):
         return points
     free = ~np.tile(np.array(bodies.held), number).reshape(-1, *(1,) * (points.gap.ndim - 2))
@@ -234,7 +348,7 @@ def _take(array: jax.Array, index: np.ndarray, axis: int) -> jax.Array:
     return jnp.take(array, index, axis=axis, mode="clip")
 
 
-def _concatenated(results: Sequence[Points], axis: int) -> Points:
+def _concatenated[T](results: Sequence[T], axis: int) -> T:
     return results[0] if len(results) == 1 else each(lambda *arrays: jnp.concatenate(arrays, axis), *results)
 
 
@@ -264,21 +378,27 @@ def _unused(like: jax.Array, slots: int, pairs: int) -> Points:
 TOUCHING = 1e-3
 
 
-def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
+def check_apart(
+    bodies: Bodies,
+    motion: Motion,
+    planes: Planes,
+    allowed: float = TOUCHING,
+    joined: Collection[frozenset[int | None]] = (),
+) -> None:
     """Refuse bodies that overlap each other or a plane; on the host.
-
-    An overlap up to a thousandth of their size (radius, or least half length of a box) counts as touching.
 
     Args:
         bodies: of the scene.
         motion: state at the start.
         planes: the fixed planes.
+        allowed: overlap that counts as touching, relative to their size (radius, or least half length of a box).
+        joined: pairs of bodies that do not touch each other.
 
     Raises:
         UserError: naming the two that overlap most.
     """
     count = len(bodies.kinds)
-    sizes = np.append(_sizes(bodies), np.inf)
+    sizes = np.append(np.asarray(thickness(bodies)) / 2, np.inf)
     on_planes = np.asarray(_least_gaps(bodies, motion, planes))
     room = rounds_at_start(bodies.kinds)
     near = first_list(bodies, motion, room) if room else None
@@ -286,7 +406,9 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
         sides = rounds(count) if near is None else (near.first, near.second)
         first, second = (np.minimum(np.asarray(side), count).ravel() for side in sides)
         pairs = np.asarray(_least_gaps_of_pairs(bodies, motion, near))
-        margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+        margin = pairs + allowed * np.minimum(sizes[first], sizes[second])
+        if joined:
+            margin[[frozenset(pair) in joined for pair in zip(first.tolist(), second.tolist(), strict=True)]] = np.inf
         # More pairs than the list holds matter only where none of those in it overlaps.
         if near is None or not near.overflowed or margin.min() < 0:
             break
@@ -296,7 +418,7 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
         i, j = sorted((int(first[worst]), int(second[worst])))
         names = f"bodies {i} ({bodies.kinds[i]}) and {j} ({bodies.kinds[j]})"
         raise UserError(f"{names} overlap by {-pairs[worst]:.3g} m at the start; move them apart")
-    margin = on_planes + TOUCHING * np.tile(sizes[:count], planes.offset.shape[0])
+    margin = on_planes + allowed * np.tile(sizes[:count], planes.offset.shape[0])
     if margin.size and margin.min() < 0:
         worst = int(margin.argmin())
         name = f"body {worst % count} ({bodies.kinds[worst % count]}) and plane {worst // count}"
@@ -311,8 +433,3 @@ def _least_gaps(bodies: Bodies, motion: Motion, planes: Planes) -> jax.Array:
 @jax.jit
 def _least_gaps_of_pairs(bodies: Bodies, motion: Motion, near: NearPairs | None) -> jax.Array:
     return jnp.min(contacts(bodies, motion, near).gap, axis=0)
-
-
-def _sizes(bodies: Bodies) -> np.ndarray:
-    halves = np.stack([np.asarray(half) for half in jax.tree.leaves(bodies.half_lengths)])
-    return np.asarray(bodies.radius) + halves.min(axis=0)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +20,19 @@ from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
 from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
-from simkit.rigid.collision.pairs import contacts, plane_contacts
+from simkit.rigid.collision.pairs import check_apart, contacts, plane_contacts
 from simkit.rigid.collision.points import FAR, Points
 from simkit.rigid.collision.tournament import rounds, sums_of_bodies
+from simkit.rigid.contact.forces import ContactForces, indices, split
 from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import INTEGRATORS, integrator_named
-from simkit.rigid.parts import FLAT_SIDED, FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import FLAT_SIDED, FORCES, FRICTION, HELD, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
 # Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_contact.md).
 FEWEST_STEPS = 20
+# Overlap at the start, relative to the size of the smaller body, beyond any of soft contact.
+DEEPEST = 0.3
 
 
 @pytree
@@ -70,8 +74,9 @@ class Compliant:
     motion. The sides of capsules push capsules and boxes by the same law along their whole length, see
     `simkit.rigid.contact.sides`. Without dissipation and friction the force is the gradient of an energy, which the
     motion conserves, except where boxes touch boxes: there the force jumps from corner to corner, and the status is
-    `BOXES_MET`. A ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
-    ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
+    `BOXES_MET`. So it is where compounds with other shapes than balls touch capsules, boxes and each other. A ball that
+    hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and ``x = 3/2 a v``: ``e = 1 - a v``
+    for small speeds. Restitution is not a parameter here.
 
     After a contact that lasted fewer than 20 substeps the status is `BRIEF_CONTACT`.
 
@@ -117,7 +122,7 @@ class Compliant:
     @property
     def supports(self) -> frozenset[str]:
         """Return shapes whose force does not jump, planes and friction; restitution follows from the dissipation."""
-        return SHAPES - FLAT_SIDED | {PLANES, FRICTION, HELD, UNEVEN_SPHERES, TILTED_DISKS}
+        return SHAPES - FLAT_SIDED | {PLANES, FRICTION, HELD, FORCES, UNEVEN_SPHERES, TILTED_DISKS}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -164,6 +169,38 @@ class Compliant:
         return unless_held(setting.bodies, self._force(motion, setting))
 
     def _force(self, motion: Motion, setting: Setting) -> Wrench:
+        on_planes, *between = self._pushes(motion, setting)
+        count, kinds = setting.planes.offset.shape[0], len(setting.bodies.kinds)
+        received = _received(on_planes.points, on_planes.push, on_planes.sides[0])
+        wrench = each(lambda values: jnp.sum(values.reshape(count, kinds, *values.shape[1:]), axis=0), received)
+        for group in between:
+            # With an odd number of bodies one body per round has no partner (index n), which is left out.
+            for side, index, force in zip(group.sides, group.bodies, (group.push, -group.push), strict=True):
+                received = _received(group.points, force, side)
+                wrench = each(functools.partial(_added, index=index, count=kinds), wrench, received)
+        return wrench
+
+    def forces(self, motion: Motion, memory: Durations, setting: Setting) -> tuple[ContactForces, ...]:
+        """Return the forces of all contacts at this motion."""
+        del memory
+        groups = []
+        for place, group in enumerate(self._pushes(motion, setting)):
+            along, friction = split(group.points, group.push)
+            sides = indices(*group.bodies)
+            groups.append(
+                ContactForces(
+                    first=sides[0],
+                    second=sides[1],
+                    points=group.points,
+                    along=along,
+                    friction=friction,
+                    on_planes=place == 0,
+                )
+            )
+        return tuple(groups)
+
+    def _pushes(self, motion: Motion, setting: Setting) -> list["_Pushing"]:
+        """Return the forces of bodies with planes, then those of pairs."""
         bodies, planes = setting.bodies, setting.planes
         on_planes, between = _points(motion, setting)
         count, kinds = planes.offset.shape[0], len(bodies.kinds)
@@ -180,10 +217,10 @@ class Compliant:
         )
         rough = jnp.maximum(body.friction, jnp.repeat(planes.friction, kinds, axis=0))
         push = self._push(on_planes, body.at(on_planes), rough, setting.params)
-        received = _received(on_planes, push, body)
-        wrench = each(lambda values: jnp.sum(values.reshape(count, kinds, *values.shape[1:]), axis=0), received)
+        index = np.tile(np.arange(kinds), count), np.repeat(np.arange(count), kinds)
+        groups = [_Pushing(index, (body,), on_planes, push)]
         if kinds < 2:
-            return wrench
+            return groups
 
         first, second = (side.ravel() for side in rounds(kinds))
         pushing: list[tuple[np.ndarray, np.ndarray, Points, jax.Array | None]] = [(first, second, between, None)]
@@ -197,15 +234,17 @@ class Compliant:
             a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
             push = self._push(points, velocity, rough, setting.params, strength)
-            # With an odd number of bodies one body per round has no partner (index n), which is left out.
-            for side, index, force in ((a, first, push), (b, second, -push)):
-                received = _received(points, force, side)
-                wrench = each(functools.partial(_added, index=index, count=kinds), wrench, received)
-        return wrench
+            groups.append(_Pushing((first, second), (a, b), points, push))
+        return groups
 
     def check(self, motion: Motion, setting: Setting) -> None:
-        """Accept any start: bodies that overlap are pushed apart."""
-        del motion, setting
+        """Refuse bodies that overlap by more than `DEEPEST` of their size: they would be shot apart.
+
+        Raises:
+            UserError: naming the two that overlap most.
+        """
+        joined = {frozenset((joint.first, joint.second)) for joint in setting.joints}
+        check_apart(setting.bodies, motion, setting.planes, DEEPEST, joined)
 
     def _push(
         self,
@@ -232,7 +271,10 @@ class Compliant:
         return {
             "contacts": jnp.sum(gaps < 0, axis=0, dtype=jnp.int32),
             "penetration": jnp.maximum(-jnp.min(gaps, axis=0, initial=0.0), 0),
-            "shortest_contact": memory.shortest,
+            # NaN while no contact has ended.
+            "shortest_contact": jnp.where(
+                memory.shortest < np.iinfo(np.int32).max, memory.shortest.astype(gaps.dtype), jnp.nan
+            ),
         }
 
     def status(self, memory: Durations) -> jax.Array:
@@ -260,6 +302,15 @@ class _Side:
     def at(self, points: Points) -> Vector:
         """Return the velocities of the bodies at the contact points."""
         return self.velocity + cross(self.angular_velocity, points.position - self.position)
+
+
+class _Pushing(NamedTuple):
+    """Contacts of one kind: indices of bodies, or of a body and a plane; their sides, the points, and the forces."""
+
+    bodies: tuple[np.ndarray, np.ndarray]
+    sides: "tuple[_Side, ...]"
+    points: Points
+    push: Vector
 
 
 def _received(points: Points, force: Vector, side: _Side) -> Wrench:
@@ -330,8 +381,20 @@ def _after_substep(durations: Durations, bodies: Bodies, points: tuple[Points, P
         ended = jnp.where(~touching & (before > 0), before, np.iinfo(np.int32).max)
         shortest = jnp.minimum(shortest, jnp.min(ended, axis=(0, 1), initial=np.iinfo(np.int32).max))
         now.append(jnp.where(touching, before + 1, 0))
-    first, second = (kinds_of(bodies.kinds, side.ravel()) for side in rounds(len(bodies.kinds)))
-    boxes = np.flatnonzero((first == "box") & (second == "box"))
+    first, second = (kinds_of(_extended(bodies), side.ravel()) for side in rounds(len(bodies.kinds)))
+    boxes = np.flatnonzero(
+        ((first == "box") & (second == "box"))
+        | ((first == "compound") & np.isin(second, ("compound", "box", "capsule")))
+        | ((second == "compound") & np.isin(first, ("compound", "box", "capsule")))
+    )
     if boxes.size:
         boxes_met = boxes_met | jnp.any(points[1].gap[:, boxes] < 0, axis=(0, 1))
     return Durations(now=tuple(now), shortest=shortest, boxes_met=boxes_met)
+
+
+def _extended(bodies: Bodies) -> tuple[str, ...]:
+    """Return the kinds of bodies; those of compounds of balls are that of a ball, whose force is smooth."""
+    return tuple(
+        "sphere" if shapes and {name for name, _ in shapes} == {"sphere"} else kind
+        for kind, shapes in zip(bodies.kinds, bodies.composition, strict=True)
+    )

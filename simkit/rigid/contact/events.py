@@ -20,11 +20,12 @@ from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import check_apart
+from simkit.rigid.contact.impact import Impact
 from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, index_axis, pick, times
 from simkit.rigid.contact.timing.event import after_event, event_of, residual_of
 from simkit.rigid.contact.timing.path import path_under
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Balls, balls_of, footing, settled
-from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION
+from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, TIMES
 from simkit.rigid.scene import Planes, Setting
 
 KINDS = ("sphere", "disk")
@@ -39,12 +40,16 @@ class Standing:
         rolling: whether that contact grips, bool (balls,).
         impacts: number of impacts so far, of balls with planes and with each other, int32.
         overflowed: whether a step ever had more events than its budget, bool.
+        counts: number so far of each of the recorded impacts, int32 (recorded,).
+        times: of the wanted one of each, in s, (recorded,); zero before.
     """
 
     support: jax.Array
     rolling: jax.Array
     impacts: jax.Array
     overflowed: jax.Array
+    counts: jax.Array
+    times: jax.Array
 
 
 @pytree
@@ -92,6 +97,7 @@ class Events:
         impacts: budget of events per step, ends of slipping included. Good values: 4 for a ball or two, 32 for the
             break of a rack.
         reach: longest flight, in time steps, of a bounce that is replaced by rest; 1 is good.
+        recorded: impacts whose number and time are diagnosed. The time has the derivative of the physics.
 
     Raises:
         UserError: for a budget or reach out of its range.
@@ -113,6 +119,7 @@ class Events:
 
     impacts: int = 8
     reach: float = 1.0
+    recorded: tuple[Impact, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
@@ -122,7 +129,7 @@ class Events:
     @property
     def supports(self) -> frozenset[str]:
         """Return spheres and disks with equal moments of inertia, planes, friction and restitution."""
-        return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION})
+        return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION, TIMES})
 
     def start(self, motion: Motion, setting: Setting) -> Standing:
         """Return the resting contacts at the start: balls that touch a plane and do not move along its normal."""
@@ -135,7 +142,15 @@ class Events:
             still = jnp.abs(dot(motion.velocity, planes.normal[index])) <= rounding * norm(motion.velocity)
             support = jnp.where(touches & still, jnp.int32(index), support)
         zero = jnp.zeros_like(support[0])
-        return Standing(support=support, rolling=jnp.zeros_like(support, bool), impacts=zero, overflowed=zero > 0)
+        recorded = jnp.zeros((len(self.recorded), *zero.shape), bodies.mass.dtype)
+        return Standing(
+            support=support,
+            rolling=jnp.zeros_like(support, bool),
+            impacts=zero,
+            overflowed=zero > 0,
+            counts=recorded.astype(jnp.int32),
+            times=recorded,
+        )
 
     def step(
         self, motion: Motion, memory: Standing, setting: Setting, time: jax.Array, time_step: jax.Array
@@ -162,6 +177,11 @@ class Events:
             "contacts": jnp.sum((memory.support >= 0).astype(jnp.int32), axis=0),
             "impacts": memory.impacts,
             "penetration": jnp.maximum(*overlap),
+            **{f"{impact.name}.impacts": memory.counts[k] for k, impact in enumerate(self.recorded)},
+            **{
+                f"{impact.name}.time": jnp.where(memory.counts[k] >= impact.number, memory.times[k], jnp.nan)
+                for k, impact in enumerate(self.recorded)
+            },
         }
 
     def check(self, motion: Motion, setting: Setting) -> None:
@@ -239,6 +259,13 @@ class Events:
             stand,
             self.reach * time_step,
         )
+        counts, times_of = standing.counts, standing.times
+        if self.recorded:
+            happens = jnp.stack([impact.happens(event) for impact in self.recorded])
+            counts = counts + happens.astype(jnp.int32)
+            numbers = np.array([impact.number for impact in self.recorded], np.int32)
+            wanted = happens & (counts == numbers.reshape(-1, *(1,) * (counts.ndim - 1)))
+            times_of = jnp.where(wanted, now + (until + correction), times_of)
         return Moment(
             motion=motion,
             standing=Standing(
@@ -246,6 +273,8 @@ class Events:
                 rolling=rolling,
                 impacts=standing.impacts + event.is_impact.astype(jnp.int32),
                 overflowed=standing.overflowed | (occurs & last & (left > 0)),
+                counts=counts,
+                times=times_of,
             ),
             left=jnp.where(applies, left - (until + correction), 0),
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.parts import part
@@ -16,11 +17,13 @@ from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.arguments import check_integer, check_number
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.bodies import Bodies, thickness
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.collision.broad_phase import FASTER, nearby
 from simkit.rigid.collision.near_pairs import NearPairs, first_list, refreshed, rounds_at_start
-from simkit.rigid.collision.pairs import check_apart
+from simkit.rigid.collision.pairs import check_apart, contacts, plane_contacts
+from simkit.rigid.collision.tournament import rounds
+from simkit.rigid.contact.forces import ContactForces, indices
 from simkit.rigid.contact.gauss_seidel import (
     Partners,
     Sides,
@@ -47,7 +50,7 @@ from simkit.rigid.contact.law import (
 from simkit.rigid.contact.rows import apart, gaps_of, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.timing.resting import ROUNDINGS
 from simkit.rigid.integrators import kick, move_freely
-from simkit.rigid.parts import FRICTION, HELD, PLANES, RESTITUTION, SHAPES
+from simkit.rigid.parts import FORCES, FRICTION, HELD, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Planes, Setting
 
 # A stack that the sweeps do not hold has a mean residual above the loads' change of velocity in a step: over these
@@ -126,9 +129,9 @@ class Impulses:
         correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
             acceleration of the two bodies by loads, without which a stack does not come to rest.
         warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
-        rounds: near pairs of many bodies are found by cells, and visited in this many rounds of pairs without a common
-            body. A run that needs more than the 16 of the start is continued with more. By default, all pairs are
-            visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
+        rounds: near pairs of many spheres, disks, capsules and boxes are found by cells, and visited in this many
+            rounds of pairs without a common body. A run that needs more than the 16 of the start is continued with
+            more. By default, all pairs are visited of fewer than 64 bodies; 0 visits all pairs of any bodies.
 
     Raises:
         UserError: for a number out of its range.
@@ -172,7 +175,7 @@ class Impulses:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, planes, friction, and restitution if there are passes for impacts."""
-        return SHAPES | {PLANES, FRICTION, HELD} | ({RESTITUTION} if self.impacts else set())
+        return SHAPES | {PLANES, FRICTION, HELD, FORCES} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return a memory without impulses: no contact has acted yet."""
@@ -241,7 +244,7 @@ class Impulses:
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
-        far = norm(motion.velocity) * time_step > _thickness(bodies)
+        far = norm(motion.velocity) * time_step > thickness(bodies)
         lag = memory.lag + (resolved.excess - memory.lag) / LAG_STEPS
         if pairs is not None:
             pairs, pushes = dataclasses.replace(pairs, impulses=pushes.pairs), dataclasses.replace(pushes, pairs=None)
@@ -265,7 +268,7 @@ class Impulses:
         between = memory.pushes.pairs if memory.near is None else memory.near.impulses
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         # A body placed on another touches it up to rounding.
-        extent = jnp.max(norm(motion.position) + _thickness(setting.bodies), axis=0)
+        extent = jnp.max(norm(motion.position) + thickness(setting.bodies), axis=0)
         margin = ROUNDINGS * jnp.finfo(extent.dtype).eps * extent
         for gap, push in ((gaps.planes, memory.pushes.planes), (gaps.pairs, between)):
             if gap is not None:
@@ -277,6 +280,30 @@ class Impulses:
             "largest_penetration": jnp.maximum(memory.deepest, deepest),
             "residual": memory.residual,
         }
+
+    def forces(self, motion: Motion, memory: Pressed, setting: Setting) -> tuple[ContactForces, ...]:
+        """Return the mean forces of all contacts in the last step, without impacts."""
+        bodies, planes, near = setting.bodies, setting.planes, memory.near
+        count, dt = len(bodies.kinds), setting.params["time_step"]
+        groups = []
+        if planes.offset.shape[0]:
+            body, plane = (side.ravel() for side in np.meshgrid(range(count), range(planes.offset.shape[0])))
+            groups.append((*indices(body, plane), plane_contacts(bodies, motion, planes), memory.pushes.planes, True))
+        if count > 1:
+            pushes = memory.pushes.pairs if near is None else near.impulses
+            sides = indices(*rounds(count)) if near is None else (near.first, near.second)
+            groups.append((*sides, contacts(bodies, motion, near), pushes, False))
+        return tuple(
+            ContactForces(
+                first=first.ravel(),
+                second=second.ravel(),
+                points=points,
+                along=jnp.moveaxis(push.along, 1, 0).reshape(points.gap.shape) / dt,
+                friction=each(lambda v, p=points: jnp.moveaxis(v, 1, 0).reshape(p.gap.shape) / dt, push.friction),
+                on_planes=on_planes,
+            )
+            for first, second, points, push, on_planes in groups
+        )
 
     def status(self, memory: Pressed) -> jax.Array:
         """Return the first that holds of `SWEEPS_TOO_FEW`, `STEP_TOO_LONG`, `STEPPED_IMPACT` and `OK`."""
@@ -384,12 +411,6 @@ class _Resolved:
     deepest: jax.Array
     residual: jax.Array
     excess: jax.Array
-
-
-def _thickness(bodies: Bodies) -> jax.Array:
-    """Return the least extent of each body in m."""
-    half = bodies.half_lengths
-    return 2 * (bodies.radius + jnp.minimum(half.x, jnp.minimum(half.y, half.z)))
 
 
 def _deepest(touches: Touches) -> jax.Array:

@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,10 +16,10 @@ from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import Remedy, UserError, nearest
-from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere
+from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere, rotate
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, numbers_of, repeat
-from simkit.rigid.bodies.motion import Motion, momentum_of_rotation, motion_of
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, copies_of, held, numbers_of, repeat
+from simkit.rigid.bodies.motion import Motion, from_given, momentum_of_rotation, motion_of
 from simkit.rigid.collision.broad_phase import enclosing_radius
 from simkit.rigid.description.formulas import TIME, Names, at, values_of, vector_at
 from simkit.rigid.description.places import clearance_of, random_places
@@ -87,6 +86,7 @@ class Group:
         entries: the bodies, entry by entry.
         planes: ``params -> Planes``.
         has_planes: whether there are any.
+        plane_names: name of each plane, empty for one without.
         names: name of each body; those of copies with their number, ``brick[2]``, and empty for a body without one.
     """
 
@@ -94,6 +94,7 @@ class Group:
     planes: Callable[[Params], Planes]
     has_planes: bool
     names: tuple[str, ...]
+    plane_names: tuple[str, ...]
 
     def bodies(self, params: Params) -> Bodies:
         """Return the constants of all bodies."""
@@ -105,7 +106,7 @@ class Group:
         parts = [self._start_of(number, params, key) for number, _ in enumerate(self.entries)]
         position, orientation, velocity, spin = each(lambda *values: jnp.concatenate(values), *parts)
         if any(entry.region for entry in self.entries):
-            position = self._placed(params, bodies, position, key)
+            position = self._placed(params, bodies, position, orientation, key)
         return motion_of(bodies, *computed_once((position, orientation, velocity, spin)))
 
     @property
@@ -122,16 +123,40 @@ class Group:
                 parts.append((*now, motion.angular_momentum[span]))
                 continue
 
-            def place(time: jax.Array, entry: Entry = entry) -> tuple[Vector, Quaternion]:
-                return vector_at(entry.position(params, time), entry.count), entry.orientation(params, time)
+            own = _rows_of(bodies, span)
+
+            def place(time: jax.Array, entry: Entry = entry, own: Bodies = own) -> tuple[Vector, Quaternion]:
+                return from_given(
+                    own, vector_at(entry.position(params, time), entry.count), entry.orientation(params, time)
+                )
 
             (position, orientation), (velocity, rate) = jax.jvp(place, (time,), (jnp.ones_like(time),))
             # omega = 2 q' q^-1, a quaternion without scalar part.
             spin = 2 * multiply(rate, conjugate(orientation)).v
-            own = each(lambda values, span=span: values[span], numbers_of(bodies))
             parts.append((position, orientation, velocity, momentum_of_rotation(own, orientation, spin)))
         position, orientation, velocity, momentum = each(lambda *values: jnp.concatenate(values), *parts)
         return Motion(position=position, orientation=orientation, velocity=velocity, angular_momentum=momentum)
+
+    def pose(self, index: int, params: Params) -> tuple[Vector, Quaternion]:
+        """Return center of mass and orientation of a body at the start, without random changes."""
+        entry, copy = self.entry_of(index)
+        position = Vector(*(jnp.broadcast_to(x, (entry.count,)) for x in entry.position(params)))
+        position, orientation = from_given(numbers_of(entry.bodies(params)), position, entry.orientation(params))
+        return position[copy], orientation[copy]
+
+    def has_parts(self, index: int) -> bool:
+        """Return whether a body is a compound, whose frame is not that in which its shapes are given."""
+        return "parts" in self.entry_of(index)[0].settings
+
+    def within(self, index: int, place: Vector, params: Params) -> Vector:
+        """Return a place in the frame of a body from that in the frame in which its shapes were given."""
+        if not self.has_parts(index):
+            return place
+        entry, copy = self.entry_of(index)
+        compound = entry.bodies(params).compound
+        assert compound is not None
+        given = compound.given
+        return given.place[copy] + rotate(given.orientation[copy], place)
 
     def check_random(self, params: Params, motion: Motion, bodies: Bodies) -> None:
         """Refuse random places that overlap because there is not enough room.
@@ -195,7 +220,9 @@ class Group:
         ranges = [np.arange(entry.first, entry.first + entry.count) for entry in self.entries if entry.region]
         return np.concatenate(ranges) if ranges else np.arange(0)
 
-    def _placed(self, params: Params, bodies: Bodies, position: Vector, key: jax.Array) -> Vector:
+    def _placed(
+        self, params: Params, bodies: Bodies, position: Vector, orientation: Quaternion, key: jax.Array
+    ) -> Vector:
         regions = [(entry.region(params), entry.count) for entry in self.entries if entry.region]
         low, high = (
             each(
@@ -206,7 +233,15 @@ class Group:
         )
         index = self._at_random()
         found = random_places(jax.random.fold_in(key, len(self.entries)), enclosing_radius(bodies)[index], low, high)
+        # The spheres are about the centers of mass.
+        center, _ = from_given(bodies, each(jnp.zeros_like, position), orientation)
+        found = found - center[index]
         return each(lambda all_, some: all_.at[index].set(some), position, found)
+
+
+def _rows_of(bodies: Bodies, span: slice) -> Bodies:
+    """Return the numbers of some of the bodies."""
+    return each(lambda values: values[span], numbers_of(bodies))
 
 
 def index_of(name: str, where: str, copy: int | None, known: Mapping[str, tuple[int, int]], what: str) -> int:
@@ -253,13 +288,14 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         UserError: if settings contradict each other; names the key.
     """
     made: list[Entry] = []
+    plane_names = [settings["name"] for settings in entries if SHAPE.part(settings) is plane]
     planes: list[Callable[[Params], Planes]] = []
     for settings in entries:
         if SHAPE.part(settings) is plane:
             planes.append(_plane_of(settings, names))
         else:
             made.append(_entry_of(settings, names, sum(entry.count for entry in made)))
-    _refuse_names(entries, [entry.name for entry in made])
+    _refuse_names(entries, [*(entry.name for entry in made), *plane_names])
     count = sum(entry.count for entry in made)
     if not 0 < count <= MAX_BODIES:
         raise UserError(f"bodies has {count} bodies; give 1 to {MAX_BODIES} beside the planes")
@@ -273,7 +309,7 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         parts = [one(params) for one in planes]
         return computed_once(each(lambda *values: jnp.concatenate(values), *parts)) if parts else no_planes()
 
-    return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies))
+    return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies), tuple(plane_names))
 
 
 def _refuse_names(entries: Sequence[Settings], names: Sequence[str]) -> None:
@@ -290,12 +326,11 @@ def _plane_of(settings: Settings, names: Names) -> Callable[[Params], Planes]:
 
 def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     _refuse_contradictions(settings, names)
-    shape, grid = SHAPE.part(settings), settings["grid"]
+    grid = settings["grid"]
     counts = (settings["count"] or 1, 1, 1) if grid is None else grid["counts"]
     rows = np.unravel_index(np.arange(np.prod(counts)), counts, order="F")
     places: dict[str, np.ndarray] = dict(zip(COPY, (np.arange(np.prod(counts)), *rows), strict=True))
-    values = values_of(settings, shape, lambda text: names.of_copies(text, places))
-    options = {key: settings[key] for key in declaration_of(shape).keys}
+    recipe = _recipe_of(settings, names, places)
     of_copies = {
         key: names.of_copies(settings[key], places)
         for key in ("mass", "density", "friction", "restitution")
@@ -309,20 +344,19 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     scatter = settings["scatter"] or {}
     count = len(places["index"])
 
-    volume = getattr(declaration_of(shape), "volume", None)
-    if volume is None and "density" in of_copies:
+    if recipe.volume is None and "density" in of_copies:
         raise settings.refuse(
             "density", f"has no effect on shape = '{settings['shape']}', which has no volume; give a mass"
         )
 
     def bodies(params: Params) -> Bodies:
-        arguments = {name: at(value, params) for name, value in values.items()}
-        if volume is not None and "density" in of_copies:
-            mass = of_copies["density"](params) * volume(**options, **arguments)
+        arguments = recipe.values(params)
+        if recipe.volume is not None and "density" in of_copies:
+            mass = of_copies["density"](params) * recipe.volume(arguments)
         else:
             mass = of_copies["mass"](params) if "mass" in of_copies else jnp.ones((), precision_of(params))
         surface = [of_copies[key](params) for key in ("friction", "restitution")]
-        made = _repeated(partial(shape, **options), mass, arguments, surface, moments and moments(params), count)
+        made = _repeated(recipe.body, mass, arguments, surface, moments and moments(params), count)
         return made if settings["motion"] == "free" else held(made)
 
     def places_of(params: Params, time: jax.Array | float = 0.0) -> tuple[jax.Array, ...]:
@@ -336,7 +370,7 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
 
     def rotations(params: Params, time: jax.Array | float = 0.0) -> Quaternion:
         parts = [jnp.broadcast_to(part, (count,)) for part in orientation(params, time)]
-        return exponential(Vector(*parts)) if len(parts) == 3 else on_sphere(Quaternion(parts[0], Vector(*parts[1:])))
+        return _rotation(parts)
 
     def corners(params: Params) -> tuple[Vector, Vector]:
         low, high = (Vector(*(formula.number(params) for formula in corner)) for corner in region)
@@ -357,6 +391,111 @@ def _entry_of(settings: Settings, names: Names, first: int) -> Entry:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a body is made of numbers.
+
+    Attributes:
+        values: ``params -> values`` of its shape, each one number or one for each copy.
+        body: ``(mass, values, friction, restitution) -> Bodies``, one body of one number each.
+        volume: ``values -> `` volume in m^3, by which a density gives the mass; None for a body without.
+    """
+
+    values: Callable[[Params], dict[str, Any]]
+    body: Callable[..., Bodies]
+    volume: Callable[[dict[str, Any]], Any] | None
+
+
+def _recipe_of(settings: Settings, names: Names, places: Mapping[str, np.ndarray]) -> Recipe:
+    """Return how the shape that a table chooses is made, of a body or of a part of a compound."""
+    shape = SHAPE.part(settings)
+    declared = declaration_of(shape)
+    if "parts" in declared.keys:
+        return _recipe_of_parts(shape, settings, names, places)
+    values = values_of(settings, shape, lambda text: names.of_copies(text, places))
+    options = {key: settings[key] for key in declared.keys}
+    volume = getattr(declared, "volume", None)
+
+    def body(mass: jax.Array, values: dict[str, Any], friction: jax.Array, restitution: jax.Array) -> Bodies:
+        return shape(mass, **options, **values, friction=friction, restitution=restitution)
+
+    return Recipe(
+        values=lambda params: {name: at(value, params) for name, value in values.items()},
+        body=body,
+        volume=None if volume is None else lambda values: volume(**options, **values),
+    )
+
+
+def _recipe_of_parts(
+    shape: Callable[..., Bodies], settings: Settings, names: Names, places: Mapping[str, np.ndarray]
+) -> Recipe:
+    """Return how a compound is made: of parts with masses of their own, or with shares of its mass by their volumes."""
+    parts = settings["parts"]
+    recipes = [_recipe_of(part, names, places) for part in parts]
+    _refuse_masses(settings)
+    numbers = [
+        {key: names.of_copies(part[key], places) for key in ("mass", "density") if part[key] is not None}
+        | {key: names.vector_of_copies(part[key], places) for key in ("position", "orientation")}
+        for part in parts
+    ]
+
+    def values(params: Params) -> dict[str, Any]:
+        return {
+            "parts": tuple(
+                {"shape": recipe.values(params), **{key: of(params) for key, of in each_part.items()}}
+                for recipe, each_part in zip(recipes, numbers, strict=True)
+            )
+        }
+
+    def volumes(values: dict[str, Any]) -> list[Any]:
+        return [recipe.volume(part["shape"]) for recipe, part in zip(recipes, values["parts"], strict=True)]  # type: ignore[misc]
+
+    def body(mass: jax.Array, values: dict[str, Any], friction: jax.Array, restitution: jax.Array) -> Bodies:
+        parts = values["parts"]
+        masses = [part.get("mass") for part in parts]
+        if None in masses:
+            of_each = volumes(values)
+            whole = sum(of_each)
+            masses = [
+                own if own is not None else part["density"] * volume if "density" in part else mass * volume / whole
+                for own, part, volume in zip(masses, parts, of_each, strict=True)
+            ]
+        made = [
+            recipe.body(own, part["shape"], friction, restitution)
+            for recipe, own, part in zip(recipes, masses, parts, strict=True)
+        ]
+        return shape(
+            made,
+            each(lambda *values: jnp.stack(values), *(Vector(*part["position"]) for part in parts)),
+            each(lambda *values: jnp.stack(values), *(_rotation(part["orientation"]) for part in parts)),
+        )
+
+    return Recipe(values=values, body=body, volume=lambda values: sum(volumes(values)))
+
+
+def _rotation(parts: Sequence[jax.Array]) -> Quaternion:
+    """Return the rotation of a rotation vector, or of a quaternion w, x, y, z."""
+    return exponential(Vector(*parts)) if len(parts) == 3 else on_sphere(Quaternion(parts[0], Vector(*parts[1:])))
+
+
+def _refuse_masses(settings: Settings) -> None:
+    """Refuse masses of parts beside one of the body, or of some parts alone.
+
+    Raises:
+        UserError: naming the key.
+    """
+    whole = [key for key in ("mass", "density") if settings[key] is not None]
+    for part in settings["parts"]:
+        own = [key for key in ("mass", "density") if part[key] is not None]
+        if len(own) > 1:
+            raise part.refuse("density", "has no effect beside mass; leave one of them out", Remedy("remove"))
+        if own and (whole or settings["motion"] != "free"):
+            why = f"{whole[0]} of the body" if whole else f"motion = '{settings['motion']}'"
+            raise part.refuse(own[0], f"has no effect beside {why}; leave one of them out", Remedy("remove"))
+        if not own and not whole and settings["motion"] == "free":
+            raise part.refuse("mass", "is missing; give a mass or density of each part, or of the body")
+
+
 def _refuse_contradictions(settings: Settings, names: Names) -> None:
     """Refuse keys of one entry that have no effect beside each other, and a missing mass.
 
@@ -372,7 +511,7 @@ def _refuse_contradictions(settings: Settings, names: Names) -> None:
             if settings[key] is not None and other in settings.given:
                 raise settings.refuse(other, f"has no effect beside {key}; leave one of them out", Remedy("remove"))
     _refuse_of_motion(settings, names)
-    if settings["motion"] == "free" and settings["mass"] is None and settings["density"] is None:
+    if settings["motion"] == "free" and settings["mass"] is None is settings["density"] and "parts" not in settings:
         raise settings.refuse("mass", "is missing; give a mass in kg, or a density in kg/m^3")
 
 
@@ -405,7 +544,7 @@ def _repeated(
     """Return the copies of a body, whose numbers are the same for all or one for each."""
 
     def one(mass: jax.Array, values: Mapping[str, Any], surface: Sequence[jax.Array], moments: Any) -> Bodies:
-        body = shape(mass, **values, friction=surface[0], restitution=surface[1])
+        body = shape(mass, values, *surface)
         if moments is None:
             return body
         x, y, z = moments
@@ -415,5 +554,4 @@ def _repeated(
     if not any(jnp.ndim(leaf) for leaf in jax.tree.leaves(given)):
         return repeat(one(*given), count)
     bodies = jax.vmap(one)(*each(lambda leaf: jnp.broadcast_to(leaf, (count,)), given))
-    static = {name: getattr(bodies, name) * count for name in ("kinds", "held", "forms")}
-    return dataclasses.replace(bodies, **static)
+    return copies_of(bodies, bodies, count)

@@ -10,7 +10,8 @@ import numpy as np
 
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, rotate, unrotate
+from simkit.errors import UserError
+from simkit.rigid.algebra.quaternion import conjugate, multiply, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, norm
 from simkit.rigid.description.bodies import Group, index_of
 from simkit.rigid.description.formulas import Names, at, values_of
@@ -47,6 +48,17 @@ class Connections:
             UserError: if there is no such joint.
         """
         return index_of(name, where, None, self.first, "joint")
+
+    def constraint(self, name: str, where: str) -> int:
+        """Return the index of a joint among those that constrain a motion.
+
+        Raises:
+            UserError: if there is no such joint, or it constrains nothing.
+        """
+        index = self.index(name, where)
+        if not HOLDS[self.kinds[index]]:
+            raise UserError(f"{where} = '{name}' holds nothing, and has no force; name another joint", key=where)
+        return sum(bool(HOLDS[kind]) for kind in self.kinds[:index])
 
     def constraining(self, params: Params) -> tuple[Joint, ...]:
         """Return the joints that constrain a motion, which methods solve for."""
@@ -111,6 +123,9 @@ def _joint_of(settings: Settings, copy: int, group: Group, names: Names) -> tupl
             given |= _from_start(given.pop("at"), group, first, second, given.get("axis"), params)
         else:
             given = {"anchor": ORIGIN, "base": ORIGIN} | given
+            for key, body in (("anchor", first), ("base", second)):
+                if body is not None and group.has_parts(body):
+                    given[key] = _components(group.within(body, Vector(*map(jnp.asarray, given[key])), params))
         if "length" in takes and "length" not in given:
             given["length"] = _distance(group, first, given["anchor"], second, given["base"], params)
         return part(first, second, **{key: value for key, value in given.items() if key in takes})
@@ -131,21 +146,14 @@ def _from_start(
     place: Sequence[Any], group: Group, first: int, second: int | None, axis: Sequence[Any] | None, params: Params
 ) -> dict[str, Any]:
     """Return anchors, axis and orientation at rest of a joint from its place and axis in the world at the start."""
-    one, q = _pose(group, first, params)
+    one, q = group.pose(first, params)
     point = Vector(*(jnp.asarray(each) for each in place))
     anchor = _components(unrotate(q, point - one))
     if second is None:
         return {"anchor": anchor, "base": tuple(place), "rest": q}
-    other, p = _pose(group, second, params)
+    other, p = group.pose(second, params)
     found = {"anchor": anchor, "base": _components(unrotate(p, point - other)), "rest": multiply(conjugate(p), q)}
     return found if axis is None else found | {"axis": _components(unrotate(p, Vector(*map(jnp.asarray, axis))))}
-
-
-def _pose(group: Group, body: int, params: Params) -> tuple[Vector, Quaternion]:
-    """Return position and orientation of a body at the start, without random changes."""
-    entry, copy = group.entry_of(body)
-    position = Vector(*(jnp.broadcast_to(x, (entry.count,))[copy] for x in entry.position(params)))
-    return position, entry.orientation(params)[copy]
 
 
 def _distance(
@@ -157,7 +165,7 @@ def _distance(
         point = Vector(*map(jnp.asarray, anchor))
         if body is None:
             return point
-        position, orientation = _pose(group, body, params)
+        position, orientation = group.pose(body, params)
         return position + rotate(orientation, point)
 
     return norm(place(first, anchor) - place(second, base))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,17 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import axes_of, rotate
-from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
-from simkit.rigid.bodies.bodies import Bodies
-from simkit.rigid.bodies.motion import Motion, angular_velocity
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, stacked, total
+from simkit.rigid.bodies.bodies import Bodies, unless_held
+from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
+from simkit.rigid.contact.forces import ContactForces, grip_of
+from simkit.rigid.contact.impact import Impact
 from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
 from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
 from simkit.rigid.quantities import RIGID
+from simkit.rigid.scene import Load
 
 type Measure = Callable[[Motion, Bodies, Params], Arrays]
 
@@ -37,8 +40,31 @@ OF_JOINT = {
     "distance": {"length": ("m", "distance of the anchors")},
     "attachment": {"length": ("m", "distance of the anchors")},
 }
+# Measures of all free bodies together, unless a body or joint has that name.
+OF_ALL = {
+    "center_of_mass": {
+        **{axis: ("m", f"coordinate {axis} of the center of mass of all free bodies") for axis in "xyz"},
+        **{f"v{axis}": ("m/s", f"velocity of that center along {axis}") for axis in "xyz"},
+    },
+    "energy": {
+        "translation": ("J", "kinetic energy of the centers of free bodies"),
+        "rotation": ("J", "kinetic energy of rotation of free bodies"),
+        "potential": ("J", "potential energy of all loads that have one"),
+    },
+}
 # Kinds of joints whose anchors are drawn with a line between them.
 DRAWN = ("distance", "attachment")
+OF_FORCE = {f"f{axis}": ("N", f"force on the first body along {axis}") for axis in "xyz"}
+OF_JOINT_FORCE = OF_FORCE | {"force": ("N", "size of the force")}
+OF_CONTACT = OF_FORCE | {
+    "normal": ("N", "sum of the normal forces"),
+    "friction": ("N", "size of the sum of the forces of friction"),
+    **{axis: ("m", f"coordinate {axis} of the center of pressure; NaN without contact") for axis in "xyz"},
+}
+OF_IMPACT = {
+    "impacts": ("1", "impacts so far"),
+    "time": ("s", "time of the impact; NaN before"),
+}
 OF_POINT = {
     **{axis: ("m", f"coordinate {axis}") for axis in "xyz"},
     **{f"v{axis}": ("m/s", f"velocity along {axis}, with the body") for axis in "xyz"},
@@ -54,6 +80,9 @@ class Measures:
         paths: points whose paths pictures draw.
         target: the point that pictures mark; None for none.
         quantities: unit and meaning of the diagnostics.
+        forces: names of contacts whose forces are wanted, each with the first body, the second, and the plane.
+        in_joints: names of joints whose forces are wanted, each with its index among those that constrain.
+        impacts: impacts whose times are wanted.
         group: the bodies.
         joints: the joints.
     """
@@ -62,6 +91,9 @@ class Measures:
     paths: tuple["Point", ...]
     target: "Point | None"
     quantities: dict[str, Quantity]
+    forces: "dict[str, tuple[int, int | None, int | None]]"
+    in_joints: dict[str, int]
+    impacts: tuple[Impact, ...]
     group: Group
     joints: Connections
 
@@ -88,6 +120,24 @@ class Measures:
         # Without the barriers, programs that fuse this with other code would round it differently.
         motion, bodies, params = computed_once((motion, bodies, params))
         return computed_once({name: value for of in self.numbers for name, value in of(motion, bodies, params).items()})
+
+    def diagnose_contacts(self, contacts: tuple[ContactForces, ...]) -> Arrays:
+        """Return the diagnostics of contacts whose forces are wanted."""
+        numbers: Arrays = {}
+        for name, of in self.forces.items():
+            grip = grip_of(contacts, *of)
+            numbers |= {f"{name}.normal": grip.normal, f"{name}.friction": grip.friction}
+            numbers |= {f"{name}.f{axis}": getattr(grip.force, axis) for axis in "xyz"}
+            numbers |= {f"{name}.{axis}": getattr(grip.center, axis) for axis in "xyz"}
+        return computed_once(numbers)
+
+    def diagnose_joints(self, forces: tuple[Vector, ...]) -> Arrays:
+        """Return the diagnostics of joints whose forces are wanted."""
+        numbers: Arrays = {}
+        for name, index in self.in_joints.items():
+            numbers |= {f"{name}.f{axis}": getattr(forces[index], axis) for axis in "xyz"}
+            numbers[f"{name}.force"] = norm(forces[index])
+        return computed_once(numbers)
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
@@ -122,7 +172,9 @@ DIMENSIONS = {
 }
 
 
-def measures_of(settings: Settings, group: Group, joints: Connections, names: Names) -> Measures:
+def measures_of(
+    settings: Settings, group: Group, joints: Connections, names: Names, loads: Sequence[Load] = ()
+) -> Measures:
     """Return the diagnostics that settings ask for.
 
     Args:
@@ -130,6 +182,7 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         group: the bodies.
         joints: the joints.
         names: names that formulas may use.
+        loads: of the scene.
 
     Raises:
         UserError: for an unknown name, or two that are alike; names the key.
@@ -144,8 +197,11 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
             of, declared = _of_joint(name, where, joints)
         elif stem in known:
             of, declared = _of_body(name, group.index(name, where)), OF_BODY
+        elif name in OF_ALL:
+            of, declared = _of_all(name, loads), OF_ALL[name]
         else:
-            raise UserError(f"{where} = {name!r:.60} names no body or joint", nearest(name, list(known)), key=where)
+            hint = nearest(name, [*known, *OF_ALL])
+            raise UserError(f"{where} = {name!r:.60} names no body or joint", hint, key=where)
         numbers.append(of)
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
@@ -154,6 +210,20 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
             raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
+    forces: dict[str, tuple[int, int | None, int | None]] = {}
+    in_joints: dict[str, int] = {}
+    for name, force in settings["forces"].items():
+        if force["joint"] is not None:
+            in_joints[name], declared = joints.constraint(force["joint"], force.path("joint")), OF_JOINT_FORCE
+        elif force["first"] is None:
+            raise force.refuse("first", "is missing; name a body, or a joint")
+        else:
+            forces[name], declared = _touching(force, group), OF_CONTACT
+        quantities |= _new(f"forces.{name}", name, declared, quantities)
+    impacts: list[Impact] = []
+    for name, impact in settings["impacts"].items():
+        impacts.append(Impact(name, *_touching(impact, group), number=impact["number"]))
+        quantities |= _new(f"impacts.{name}", name, OF_IMPACT, quantities)
     for name, one in settings["statistics"].items():
         if name in quantities or name in KEPT:
             raise UserError(f"statistics.{name}: another quantity has that name; choose another")
@@ -170,9 +240,37 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         paths=tuple(points[name] for name in points if drawn[name] == "path"),
         target=points[targets[0]] if targets else None,
         quantities=quantities,
+        forces=forces,
+        in_joints=in_joints,
+        impacts=tuple(impacts),
         group=group,
         joints=joints,
     )
+
+
+def _new(
+    where: str, name: str, declared: dict[str, tuple[str, str]], known: dict[str, Quantity]
+) -> dict[str, Quantity]:
+    """Return quantities of a name.
+
+    Raises:
+        UserError: if others have it.
+    """
+    made = {f"{name}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
+    if not made.keys().isdisjoint(known):
+        raise UserError(f"{where}: other quantities have the name '{name}'; choose another")
+    return made
+
+
+def _touching(settings: Settings, group: Group) -> tuple[int, int | None, int | None]:
+    """Return the indices of a body, of the other body, and of the plane that it touches."""
+    first, other = group.index(settings["first"], settings.path("first")), settings["second"]
+    if other in group.plane_names:
+        return first, None, group.plane_names.index(other)
+    second = None if other is None else group.index(other, settings.path("second"))
+    if second == first:
+        raise settings.refuse("second", "is the first body; name another, or a plane")
+    return first, second, None
 
 
 def _plain(name: str) -> str:
@@ -189,10 +287,32 @@ def _of_body(name: str, index: int) -> Measure:
             "w": angular_velocity(motion, bodies)[index],
         }
         arrays = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
-        upward = axes_of(motion.orientation[index])[2]
+        _, given = to_given(bodies, motion.position, motion.orientation)
+        upward = axes_of(given[index])[2]
         aside = norm(dataclasses.replace(upward, z=jnp.zeros_like(upward.z)))
         arrays |= {"speed": norm(motion.velocity[index]), "tilt": jnp.arctan2(aside, upward.z)}
         return {f"{_plain(name)}.{key}": value for key, value in arrays.items()}
+
+    return measure
+
+
+def _of_all(name: str, loads: Sequence[Load]) -> Measure:
+    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+        mass, whole = unless_held(bodies, (bodies.mass, motion.angular_momentum))
+        if name == "energy":
+            squared = dot(motion.velocity, motion.velocity)
+            spin = dot(whole, angular_velocity(motion, bodies))
+            potential = [load.energy(motion, bodies, params) for load in loads if load.energy is not None]
+            numbers = {
+                "translation": jnp.sum(mass * squared) / 2,
+                "rotation": jnp.sum(spin) / 2,
+                "potential": sum(potential, jnp.zeros_like(mass[0])),
+            }
+        else:
+            shares = mass / jnp.sum(mass)
+            vectors = {"": total(shares * motion.position), "v": total(shares * motion.velocity)}
+            numbers = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
+        return {f"{name}.{key}": value for key, value in numbers.items()}
 
     return measure
 
@@ -227,15 +347,20 @@ class Point:
     Attributes:
         at: coordinates in the frame of the body, or the world, functions of the parameters.
         body: index of the body; None for the world.
+        group: all bodies.
     """
 
     at: tuple[Callable[[Params], jax.Array], ...]
     body: int | None
+    group: Group
 
     def place(self, motion: Motion, params: Params) -> Vector:
         """Return its position in the world."""
         own = Vector(*at(self.at, params))
-        return own if self.body is None else motion.position[self.body] + rotate(motion.orientation[self.body], own)
+        if self.body is None:
+            return own
+        own = self.group.within(self.body, own, params)
+        return motion.position[self.body] + rotate(motion.orientation[self.body], own)
 
     def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
         """Return its position and velocity by the names of the diagnostics."""
@@ -266,4 +391,4 @@ def _statistic(name: str, settings: Settings, group: Group, names: Names) -> Mea
 
 def _point_of(settings: Settings, group: Group, names: Names) -> Point:
     index = None if settings["body"] is None else group.index(settings["body"], settings.path("body"))
-    return Point(tuple(names.number(text).number for text in settings["at"]), index)
+    return Point(tuple(names.number(text).number for text in settings["at"]), index, group)

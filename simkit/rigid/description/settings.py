@@ -7,10 +7,12 @@ from simkit.core.parts import Choice, PartTable
 from simkit.core.settings import (
     Setting,
     either,
+    excludes,
     flag,
     formula,
     line,
     named,
+    needs,
     several,
     table,
     tabulated,
@@ -138,6 +140,23 @@ POINT = table(
         "drawn": word("how pictures show it", ("nothing", "path", "target"), "nothing"),
     },
 )
+FORCE = table(
+    "the force on a body by what it touches, or by a joint",
+    {
+        "first": text("name of the body", None),
+        "second": text("name of the other body, or of a plane; left out, all that touch the first", None),
+        "joint": text("name of a joint, in place of bodies: its force on the first of its bodies", None),
+    },
+    excludes("joint", ("first", "second")) + needs(("second",), "first"),
+)
+IMPACT = table(
+    "an impact of a body",
+    {
+        "first": text("name of the body"),
+        "second": text("name of the other body, or of a plane; left out, any", None),
+        "number": whole("of the impact whose time is wanted, 1 for the first", 1, low=1, high=1000),
+    },
+)
 STATISTIC = table(
     "one number of many bodies",
     {
@@ -165,11 +184,20 @@ SETTINGS = {
         METHOD.setting("its name and options"),
     ),
     "points": named("points by name, each with diagnostics of its place and velocity, `NAME.x` and `NAME.vx`", POINT),
+    "forces": named(
+        "forces by name, each with diagnostics: that on the first body `NAME.fx`; of contacts the normal force "
+        "`NAME.normal`, the friction `NAME.friction` and the center of pressure `NAME.x`; of a joint the size "
+        "`NAME.force`",
+        FORCE,
+    ),
+    "impacts": named("impacts by name, each with diagnostics: how many so far `NAME.impacts`, and `NAME.time`", IMPACT),
     "statistics": named("numbers of many bodies by name, each a diagnostic", STATISTIC),
     "measured": several(
         text("a name"),
         "bodies and joints with diagnostics of their own: `NAME.x`, `NAME.vx`, `NAME.wx`, `NAME.speed`, `NAME.tilt` of "
-        "a body; `NAME.angle` and `NAME.rate` of a hinge, `NAME.displacement` of a slider, `NAME.length` of anchors",
+        "a body; `NAME.angle` and `NAME.rate` of a hinge, `NAME.displacement` of a slider, `NAME.length` of anchors; "
+        "and of all free bodies together `center_of_mass.x` and `energy.potential`, by the names `center_of_mass` and "
+        "`energy`",
         (),
         [],
     ),

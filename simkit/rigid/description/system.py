@@ -18,12 +18,13 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.description.bodies import Group, group_of
 from simkit.rigid.description.formulas import Names, values_of
 from simkit.rigid.description.joints import connections_of, loads_of
-from simkit.rigid.description.measures import measures_of
+from simkit.rigid.description.measures import Measures, measures_of
 from simkit.rigid.description.settings import LOCAL, METHOD, SETTINGS
 from simkit.rigid.joints.rattle import assemble
+from simkit.rigid.parts import TIMES, refusal
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Dynamics, Scene
-from simkit.rigid.simulate import simulate
+from simkit.rigid.simulate import METHODS, simulate
 
 PARAMETERS = {"time_step": Parameter(0.005, POSITIVE, "s", "time step")}
 
@@ -39,6 +40,8 @@ def system(
     gravity: float | str | Sequence[float | str] | None = None,
     method: str | Mapping[str, Any],
     points: Mapping[str, Any] | None = None,
+    forces: Mapping[str, Any] | None = None,
+    impacts: Mapping[str, Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
     measured: Sequence[str] = (),
     derived: Mapping[str, Any] | None = None,
@@ -63,6 +66,8 @@ def system(
         method: ``"free"``, ``"events"``, ``"impulses"``, ``"compliant"`` or ``"jointed"``, or a table with its ``name``
             and options; see docs/rigid.md.
         points: points of bodies or of the world, by name, with diagnostics of their coordinates.
+        forces: forces of contacts and joints, by name, each with diagnostics.
+        impacts: impacts whose number and times are diagnosed, by name.
         statistics: means, sums and extremes over bodies, by name, each a diagnostic.
         measured: names of bodies and joints with diagnostics of their own.
         derived: formulas of values that other formulas take, by name.
@@ -97,7 +102,7 @@ def system(
     group = group_of(settings["bodies"], names)
     connections = connections_of(settings["joints"], group, names)
     loads_made = loads_of(settings, group, connections, names)
-    measures = measures_of(settings, group, connections, names)
+    measures = measures_of(settings, group, connections, names, loads_made)
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         motion = group.start(params, bodies, key)
@@ -111,12 +116,14 @@ def system(
             params=parameters,
             bodies=group.bodies,
             start=start if settings["close_joints"] else group.start,
-            dynamics=_method_of(settings["method"], names),
+            dynamics=_method_of(settings["method"], names, measures),
             planes=group.planes,
             joints=connections.constraining,
             loads=loads_made,
             path=group.path,
             measures=measures.diagnose,
+            measures_of_contact=measures.diagnose_contacts if measures.forces else None,
+            measures_of_joints=measures.diagnose_joints if measures.in_joints else None,
             observe=measures.observe,
             dimensions=measures.dimensions,
         )
@@ -129,11 +136,16 @@ def system(
     )
 
 
-def _method_of(settings: Settings, names: Names) -> Dynamics:
+def _method_of(settings: Settings, names: Names, measures: Measures) -> Dynamics:
     choice: Choice = METHOD.choices[0]
     part = choice.part(settings)
     options = {key: settings[key] for key in declaration_of(part).keys}
-    return choice.call(settings, (), **options, **values_of(settings, part, lambda text: names.number(text).number))
+    made = choice.call(settings, (), **options, **values_of(settings, part, lambda text: names.number(text).number))
+    if not measures.impacts:
+        return made
+    if TIMES not in made.supports:
+        raise refusal(made, METHODS, TIMES, f"impacts.{measures.impacts[0].name} asks for {TIMES}", frozenset())
+    return dataclasses.replace(made, recorded=measures.impacts)
 
 
 def _checker(simulation: Simulation, group: Group, names: Names) -> Any:

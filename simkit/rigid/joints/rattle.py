@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, part
@@ -14,11 +15,12 @@ from simkit.core.settings import table, whole
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
-from simkit.rigid.algebra.vector import each, norm
+from simkit.rigid.algebra.vector import Vector, each, norm
 from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.contact.compliant import Compliant
+from simkit.rigid.contact.forces import ContactForces
 from simkit.rigid.integrators import kick, move_freely
 from simkit.rigid.joints.constraints import (
     Jacobian,
@@ -36,7 +38,17 @@ from simkit.rigid.joints.constraints import (
     times_vector,
     violations,
 )
-from simkit.rigid.parts import FRICTION, HELD, JOINTS, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
+from simkit.rigid.parts import (
+    FORCES,
+    FRICTION,
+    HELD,
+    JOINT_FORCES,
+    JOINTS,
+    PLANES,
+    SHAPES,
+    TILTED_DISKS,
+    UNEVEN_SPHERES,
+)
 from simkit.rigid.scene import Memory, Setting
 
 # Keys of the contact; the joints are integrated by RATTLE.
@@ -121,9 +133,9 @@ class Jointed:
     @property
     def supports(self) -> frozenset[str]:
         """Return every shape, or those of the contact, and joints; planes and friction with contact only."""
-        of_contact = set() if self.contact is None else {PLANES, FRICTION}
+        of_contact = set() if self.contact is None else {PLANES, FRICTION, FORCES}
         shapes = SHAPES if self.contact is None else SHAPES & self.contact.supports
-        return shapes | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS} | of_contact
+        return shapes | {JOINTS, HELD, UNEVEN_SPHERES, TILTED_DISKS, JOINT_FORCES} | of_contact
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -236,6 +248,36 @@ class Jointed:
             code = self.contact.status(durations)
         return jnp.where(joints.apart, jnp.int32(Status.JOINTS_APART), code)
 
+    def forces(self, motion: Motion, memory: Memory, setting: Setting) -> tuple[ContactForces, ...]:
+        """Return the forces of all contacts at this motion."""
+        assert self.contact is not None  # without contact, forces are refused
+        return self.contact.forces(motion, memory[1], setting)
+
+    def joint_forces(self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array) -> tuple[Vector, ...]:
+        """Return the force on the first body of each joint, in N, at this motion.
+
+        It solves ``J M^-1 J^T lambda = -d/dt (J v)`` along the motion without joints. Forces in redundant rows, which
+        no law of motion determines, are zero.
+        """
+        del memory
+        bodies, joints, load = setting.bodies, setting.joints, setting.load(motion, time)
+        if self.contact is not None:
+            load = load + self.contact.force(motion, setting)
+
+        def opening(duration: jax.Array) -> jax.Array:
+            moved = move_freely(kick(motion, bodies, load, duration), bodies, duration)
+            return rates_of(_rows(setting, moved), moved, bodies)
+
+        rows = _rows(setting, motion)
+        _, rate = jax.jvp(opening, (jnp.zeros_like(time),), (jnp.ones_like(time),))
+        force = -_solved(mobility(rows, motion, bodies), rate)
+        owner = np.concatenate([indices for _, indices in rows_of(joints)])
+        of_rows = owner.reshape(-1, *(1,) * (force.ndim - 1))
+        return tuple(
+            spread_impulse(rows, jnp.where(of_rows == index, force, 0))[0][joint.first]
+            for index, joint in enumerate(joints)
+        )
+
     def check(self, motion: Motion, setting: Setting) -> None:
         """Refuse joints that are open at the start, or whose velocities would open them.
 
@@ -243,6 +285,8 @@ class Jointed:
             UserError: naming the first of them.
         """
         check_joints(setting.joints, motion, setting.bodies)
+        if self.contact is not None:
+            self.contact.check(motion, setting)
 
     def _closing_impulse(
         self,
@@ -322,7 +366,12 @@ def without_opening(motion: Motion, bodies: Bodies, rows: Jacobian) -> Motion:
         bodies: constants of the bodies.
         rows: J at the positions of ``motion``.
     """
-    matrix = mobility(rows, motion, bodies)
+    impulse = _solved(mobility(rows, motion, bodies), rates_of(rows, motion, bodies))
+    return after_impulse(motion, bodies, rows, -impulse)
+
+
+def _solved(matrix: jax.Array, right: jax.Array) -> jax.Array:
+    """Return a solution of a linear system, with zeros for redundant rows."""
     inverse = generalized_inverse(jax.lax.stop_gradient(matrix))
 
     def solve(apply, right):
@@ -330,9 +379,7 @@ def without_opening(motion: Motion, bodies: Bodies, rows: Jacobian) -> Motion:
         # One step of iterative refinement: the residual is then round-off of the rates, not of the inverse.
         return first + times_vector(inverse, right - apply(first))
 
-    opening = rates_of(rows, motion, bodies)
-    impulse = jax.lax.custom_linear_solve(lambda x: times_vector(matrix, x), opening, solve, symmetric=True)
-    return after_impulse(motion, bodies, rows, -impulse)
+    return jax.lax.custom_linear_solve(lambda x: times_vector(matrix, x), right, solve, symmetric=True)
 
 
 def is_apart(setting: Setting, motion: Motion) -> jax.Array:

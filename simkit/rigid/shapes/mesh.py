@@ -1,5 +1,6 @@
 """The hull of a closed mesh of triangles, with the mass properties of the mesh."""
 
+import dataclasses
 import functools
 import re
 
@@ -17,8 +18,24 @@ from simkit.rigid.shapes.solid import size, solid
 SAME = 1e-9
 
 
+def _checked(surface: str, where: str) -> str:
+    """Return the text of a mesh.
+
+    Raises:
+        UserError: if it is none, or not closed; names the key.
+    """
+    try:
+        _read(TEXT.check(surface, where))
+    except UserError as error:
+        raise UserError(f"{where}{str(error).removeprefix('surface').removeprefix(where)}", key=where) from None
+    return surface
+
+
+TEXT = text("content of an OBJ file, or of an STL file in ASCII: a closed surface")
+
+
 @solid(
-    keys={"surface": text("content of an OBJ file, or of an STL file in ASCII: a closed surface")},
+    keys={"surface": dataclasses.replace(TEXT, check=_checked)},
     values={"scale": size("size of a unit of length of the file", 1.0)},
     volume=lambda surface, scale: scale**3 * _read(surface)[2],
 )

@@ -199,3 +199,77 @@ def test_a_mistake_names_its_key_and_the_remedy(name):
         simulation.check(simulation.params, jax.random.key(0))
     assert message in str(refused.value), str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_mesh_that_is_not_closed_is_refused_by_the_key_of_its_body():
+    open_mesh = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 4 4\n"
+    for surface, word in ((open_mesh, "closed"), ("nothing", "triangles"), (3, "text")):
+        with pytest.raises(UserError, match=rf"bodies\[0\]\.surface.*{word}"):
+            rigid.system(bodies=[{"shape": "mesh", "mass": 1, "surface": surface}], method="free")
+
+
+def test_the_time_of_the_second_impact_and_its_derivative_are_those_of_the_formula():
+    ground = {"shape": "plane", "name": "ground", "restitution": 0.8}
+    scene = {
+        "bodies": [ground, {**BALL, "position": [0, 0, "height + 0.1"]}],
+        "gravity": 10.0,
+        "impacts": {"bounce": {"first": "ball", "second": "ground", "number": 2}},
+        "parameters": {"height": 1.0, "time_step": 0.01},
+    }
+    with pytest.raises(UserError, match="does not support times of impacts: choose the method Events"):
+        rigid.system(**scene, method="impulses")
+    with pytest.raises(UserError, match="contact forces: choose the method Impulses"):
+        rigid.system(**scene | {"forces": {"all": {"first": "ball"}}}, method="events")
+    simulation = rigid.system(**scene, method="events")
+
+    def numbers(height):
+        params = {**simulation.params, "height": height}
+        return trajectory(simulation, 150, 75)(params, jax.random.key(0))[2]
+
+    seen, slope = jax.jit(lambda h: jax.jvp(numbers, (h,), (jnp.ones_like(h),)))(simulation.params["height"])
+    assert np.isnan(seen["bounce.time"][1]) and seen["bounce.impacts"].tolist() == [0, 1, 2]
+    # A fall, and a flight of 2 e times as long.
+    expected = (1 + 2 * 0.8) * np.sqrt(2 / 10)
+    np.testing.assert_allclose(
+        [seen["bounce.time"][-1], slope["bounce.time"][-1]], [expected, expected / 2], rtol=1e-12
+    )
+
+
+def test_the_force_of_a_joint_is_that_of_a_pendulum_on_a_string_and_on_a_hinge():
+    """``m (g cos q + l w^2)`` along a string, of a rod's hinge the same with l/2, and ``m g sin q / 4`` across."""
+    mass, gravity, angle, rate = 2.0, 10.0, 0.4, 3.0
+    along = np.array([-np.sin(angle), 0, -np.cos(angle)])
+    thin = [mass / 12, mass / 12, 1e-3]
+    rod = {"shape": "capsule", "name": "rod", "radius": 0.01, "length": 1.0, "mass": mass, "inertia": thin}
+    turned = {"orientation": [0, angle, 0], "angular_velocity": [0, rate, 0]}
+    moves = {axis: float(part) for axis, part in zip("xz", rate * np.array([along[2], -along[0]]), strict=True)}
+    scene = rigid.system(
+        bodies=[
+            {**rod, **turned, "position": [*along / 2], "velocity": [moves["x"] / 2, 0, moves["z"] / 2]},
+            {**BALL, "mass": mass, "position": [*along], "velocity": [moves["x"], 0, moves["z"]]},
+        ],
+        joints=[
+            {"joint": "hinge", "name": "hinge", "first": "rod", "at": [0, 0, 0], "axis": [0, 1, 0]},
+            {"joint": "distance", "name": "string", "first": "ball", "base": [0, 0, 0]},
+        ],
+        gravity="gravity",
+        method="jointed",
+        forces={"pull": {"joint": "string"}, "pivot": {"joint": "hinge"}},
+        measured=["energy", "center_of_mass"],
+        parameters={"gravity": gravity, "time_step": 0.001},
+    )
+    started = jax.jit(lambda params: scene.diagnose(scene.init(params, jax.random.key(0)), params))(scene.params)
+    pull, pivot = (np.array([started[f"{name}.f{axis}"] for axis in "xyz"]) for name in ("pull", "pivot"))
+    np.testing.assert_allclose(pull, -along * mass * (gravity * np.cos(angle) + rate**2), atol=1e-10)
+    assert started["pull.force"] == pytest.approx(np.linalg.norm(pull))
+    across = np.array([along[2], 0, -along[0]])
+    np.testing.assert_allclose(-pivot @ along, mass * (gravity * np.cos(angle) + rate**2 / 2), rtol=1e-10)
+    np.testing.assert_allclose(abs(pivot @ across), mass * gravity * np.sin(angle) / 4, rtol=1e-10)
+    # Both have the same mass, and the center of the rod moves half as fast as the ball.
+    energies = [started[f"energy.{kind}"] for kind in ("translation", "rotation", "potential")]
+    height = -1.5 * np.cos(angle)
+    expected = [mass * rate**2 * (1 + 1 / 4) / 2, mass / 12 * rate**2 / 2, mass * gravity * height]
+    np.testing.assert_allclose(energies, expected, rtol=1e-12)
+    np.testing.assert_allclose(started["energy"], sum(expected), rtol=1e-12)
+    np.testing.assert_allclose(started["center_of_mass.z"], height / 2, rtol=1e-12)
+    np.testing.assert_allclose(started["center_of_mass.vx"], 0.75 * moves["x"], rtol=1e-12)
