@@ -25,6 +25,7 @@ OVERWRITE = """
 import sys
 from pathlib import Path
 
+import simkit.jobs  # registers the kinds of jobs
 from simkit.errors import UserError
 from simkit.scenario import registry
 from simkit.storage.run_directory import RunDirectory
