@@ -25,15 +25,6 @@ from tests.tables import every
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
-    simulation, key = oscillator(), jax.random.key(0)
-    objective = Objective(simulation, "energy", 100)
-    reverse = gradient.with_derivative(objective, ["frequency"], "reverse")(simulation.params, key)
-    forward = gradient.with_derivative(objective, ["frequency"], "forward")(simulation.params, key)
-    np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-14)
-    np.testing.assert_allclose(reverse[1]["frequency"], forward[1]["frequency"], rtol=1e-12)
-
-
 @every(("numbers", "expected"), [(3, "forward"), (4, "reverse")])
 def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
     values, key = {"x": jnp.arange(float(numbers))}, jax.random.key(0)

@@ -1,7 +1,5 @@
 """Bodies: shapes, how they may lie, what holds them, and their scalars."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,20 +108,6 @@ def run(equations, params, steps, velocity):
         return jax.lax.scan(lambda s, _: (step(s, params), None), start(velocity, params), None, length=steps)[0]
 
     return advance(params)
-
-
-@functools.cache
-def body_in_a_box(sides, viscosity):
-    place = domain((periodic_axis(24, 1.5), bounded_axis(18, 1.0) if sides else periodic_axis(16, 1.0)), (None, sides))
-
-    def shape(p):
-        return rotate(superellipse((p["x"], p["y"]), (0.22, p["half_axis"])), p["angle"], (p["x"], p["y"]))
-
-    body = DirectForcing(place, {"body": Body(shape, lambda p: (p["x"], p["y"]))})
-    equations = Equations(place, lambda p: viscosity, fixed_time_step, force=lambda *_: FORCE, obstacle=body)
-    # The center lies on faces, so that normals point along axes and change sides with the place.
-    values = {"time_step": 0.2 / 18**2 / viscosity, "x": 0.75, "y": 0.5, "half_axis": 0.15, "angle": 0.0}
-    return equations, {name: jnp.asarray(value) for name, value in values.items()}
 
 
 FORCE = (0.7, 0.2)

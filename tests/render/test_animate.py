@@ -54,13 +54,6 @@ def test_time_stamps_distinguish_frames():
     assert stamps({"time": np.array([0.0, np.nan])}, 2) == ["t = 0.0", "t = nan"]
 
 
-def test_a_long_title_is_shortened(field_run, settings):
-    painter = new_painter(*field_run(2), "word " * 40, settings("field", "speed"))
-    heading = next(text for text in painter.sheet.figure.texts if text.get_text().startswith("word"))
-    assert heading.get_text().endswith("\N{HORIZONTAL ELLIPSIS}")
-    assert heading.get_window_extent().x1 < painter.sheet.stamp.get_window_extent().x0
-
-
 def test_the_users_own_matplotlib_settings_change_nothing(field_run, settings):
     import matplotlib
 
@@ -114,17 +107,3 @@ def test_declared_units_of_time_and_coordinates_are_on_the_picture(field_run, se
     sheet = new_painter(*field_run(2), "t", settings("field", "speed"), units=units).sheet
     assert sheet.stamp.get_text() == "t = 10.0 h/U"
     assert (sheet.axes.get_xlabel(), sheet.axes.get_ylabel()) == ("$x$ (h)", "$y$")
-
-
-@every(("factor", "label"), [(3e-5, "vorticity (10⁻⁵ U/h)"), (3e6, "vorticity (10⁶ U/h)")])
-@every("size", [(640, 360), (420, 480)])
-def test_a_power_of_ten_of_the_color_bar_keeps_clear_of_the_title(factor, label, size, field_run, settings):
-    frames, times, places = field_run(2)
-    frames = {"speed": factor * frames["speed"] / frames["speed"].max()}
-    sheet = new_painter(frames, times, places, "t", settings("field", "speed", "vorticity", "U/h"), size).sheet
-    axis = sheet.bar.axes.xaxis if sheet.bar.below else sheet.bar.axes.yaxis
-    sheet.figure.canvas.draw()
-    assert axis.label.get_text() == label
-    assert not axis.offsetText.get_visible()
-    # No number of the bar is longer than a few digits.
-    assert all(len(text.get_text()) < 25 for text in axis.get_ticklabels())

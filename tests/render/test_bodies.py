@@ -11,7 +11,7 @@ from simkit.render.bodies.motion import seam
 from simkit.render.bodies.perspective import PerspectivePainter
 from simkit.render.bodies.side import SidePainter, apexes
 from simkit.render.bodies.solids import rod
-from simkit.render.style import ACCENT, BODIES, FAINT
+from simkit.render.style import ACCENT, BODIES
 from simkit.render.views import new_painter
 from tests.render.scenes import STILL, run
 from tests.tables import every
@@ -60,18 +60,6 @@ def test_jitter_is_not_flight():
     assert apexes(height).tolist() == [[0, 0]]
 
 
-def test_a_ghost_at_an_apex_appears_after_the_apex(body_run, settings):
-    frames, *_ = run = body_run()
-    painter = new_painter(*run, "ball", settings("bodies", "position"))
-    frame = apexes(frames["position"][..., 2])[1, 0]
-    x, z = frames["position"][frame, 0, [0, 2]]
-    # Below the middle of the ghost, where no path runs.
-    place = place_of(painter, x, z - 0.06)
-    before, after = painter.image(frame - 12)[place], painter.image(len(painter) - 1)[place]
-    assert before.tolist() == [255, 255, 255]
-    assert after.tolist() != before.tolist()
-
-
 def test_the_seam_turns_with_the_ball():
     half = np.sqrt(0.5)
     level = seam(np.array([1.0, 0.0, 0.0, 0.0]))
@@ -88,25 +76,6 @@ def test_the_seam_turns_with_the_ball():
     assert len(face_on.line) == 73
 
 
-def test_the_target_is_marked(body_run, settings, rgb):
-    frames, *_ = run = body_run()
-    with_target = new_painter(*run, "ball", settings("bodies", "position"))
-    np.testing.assert_array_equal(with_target.image(0)[place_of(with_target, 1.5, 0.0)], rgb(ACCENT))
-    del frames["target"]
-    without = new_painter(*run, "ball", settings("bodies", "position"))
-    assert not (without.image(0) == rgb(ACCENT)).all(axis=-1).any()
-
-
-def test_a_floor_is_drawn_unless_bodies_hang_below_it(body_run, settings, rgb):
-    frames, diagnostics, coordinates = body_run()
-    for lift, floor in ((0.0, True), (-0.5, False)):
-        moved = frames | {"position": frames["position"] + [0, 0, lift]}
-        painter = new_painter(moved, diagnostics, coordinates, "ball", settings("bodies", "position"))
-        image, box = painter.image(0), painter.sheet.box
-        bottom = image[len(image) - box.bottom - 3, box.left + 2 : box.left + box.width - 2]
-        assert (bottom == rgb(FAINT)).all() == floor
-
-
 def test_a_vector_colors_by_its_magnitude(body_run, settings):
     frames, diagnostics, coordinates = body_run()
     frames["velocity"] = np.zeros_like(frames["position"])
@@ -116,17 +85,6 @@ def test_a_vector_colors_by_its_magnitude(body_run, settings):
     assert painter.sheet.bar.axes.get_ylim()[1] == pytest.approx(3.0)
     with pytest.raises(UserError, match="one number or vector for each of 1 bodies"):
         new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "target"))
-
-
-def test_a_point_at_rest_still_has_a_window(settings):
-    frames = {
-        "position": np.zeros((1, 1, 3)),
-        "orientation": np.array([[[1.0, 0.0, 0.0, 0.0]]]),
-        "radius": np.zeros((1, 1)),
-    }
-    painter = new_painter(frames, {"time": np.zeros(1)}, {}, "point", settings("bodies", "position"))
-    assert painter.image(0).shape == (*painter.sheet.size[::-1], 3)
-    assert painter.sheet.window.height > 0
 
 
 SMALL, WIDE = (160, 120), (200, 150)
@@ -256,15 +214,6 @@ def test_a_run_that_failed_altogether_still_has_a_picture(perspective):
     assert new_painter(*point, "t", perspective(), SMALL).image(1).shape == (120, 160, 3)
 
 
-def test_each_body_has_its_color(heap, perspective, rgb):
-    image = new_painter(*heap(), "t", perspective(), (320, 180)).image(3).astype(float)
-    # Light and shade leave the hue: the brightest channel of each color stays so where a body is seen.
-    for color in BODIES[:3]:
-        own = rgb(color).astype(float)
-        alike = np.abs(image / image.max(axis=-1, keepdims=True) - own / own.max()).max(axis=-1) < 0.12
-        assert alike.sum() > 100
-
-
 @every("axis", range(3))
 def test_a_ball_that_turns_about_any_axis_shows_it(axis, perspective):
     orientation = np.tile(STILL, (2, 1, 1))
@@ -330,11 +279,6 @@ def test_compared_pictures_have_one_camera_and_one_floor(heap, perspective):
     assert first._planes == second._planes == []
 
 
-def test_squares_of_the_floor_are_captioned_with_their_length(heap, perspective):
-    painter = new_painter(*heap(), "t", perspective(), SMALL)
-    assert "squares of 0.5 m" in [text.get_text() for text in painter.sheet.figure.texts]
-
-
 def test_a_disk_that_spins_about_its_axis_shows_it(perspective):
     angle = np.array([0.0, 0.4])
     turns = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=-1)[:, None]
@@ -364,21 +308,3 @@ def test_the_path_of_a_traced_point_is_drawn_instead_of_those_of_the_centers(per
     assert len(painter._paths(19)) == 1
     del frames["trace"]
     assert not red(new_painter(frames, diagnostics, coordinates, "t", level, WIDE).image(19)).any()
-
-
-def test_pivots_are_drawn_larger_than_the_rods_they_hold(perspective):
-    frames = run([[0, 0, 1.0]], half_lengths=[[0, 0, 0.5]], radius=0.05, pivots=[[0.0, 0, 1.5]])
-    painter = new_painter(*frames, "t", perspective(), WIDE)
-    rod, pin = painter._solids(0)
-    assert pin.radius > rod.radius and pin.center.tolist() == [0, 0, 1.5]
-    lost = run([[0, 0, 1.0]], half_lengths=[[0, 0, 0.5]], radius=0.05, pivots=[[np.nan, 0, 1.5]])
-    assert len(new_painter(*lost, "t", perspective(), WIDE)._solids(0)) == 1
-
-
-def test_a_plate_drawn_by_its_orientation_has_two_faces(perspective):
-    over = np.array([[[1.0, 0, 0, 0]], [[0, 1.0, 0, 0]]])
-    frames = run(np.tile([0.0, 0.0, 2.0], (2, 1, 1)), over, [[1.0, 0.7, 0.1]])
-    for quantity, differ in (("orientation", True), ("position", False)):
-        painter = new_painter(*frames, "t", perspective(quantity, azimuth=-90.0, elevation=80.0), WIDE)
-        first, second = (painter.image(k)[90, 100].astype(int) for k in range(2))
-        assert (np.abs(first - second).max() > 40) == differ

@@ -10,7 +10,7 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render import chart
 from simkit.render.animate import render
-from simkit.render.chart import SweepData, is_geometric, sweep_chart
+from simkit.render.chart import SweepData, sweep_chart
 from simkit.render.views import new_painter
 from simkit.scenario.drawing import render_settings
 from tests.tables import every
@@ -35,15 +35,6 @@ def test_the_objective_leads_with_its_unit_and_the_best_point(figures, tmp_path)
     assert drag.get_position().y0 > angle.get_position().y1
     assert [text.get_text() for text in drag.texts] == ["best 1"]
     assert drag.get_xticks().tolist() == [0, 1, 2]
-
-
-@every("values", [[5.0, 10.0, 40.0], [0.1, 0.2, 0.3]])
-def test_few_values_of_a_sweep_are_the_ticks(figures, tmp_path, values):
-    series = {name: np.arange(3.0)[:, None] for name in ("drag", "lift", "energy")}
-    data = SweepData({"reynolds": np.array(values)}, series, np.zeros((3, 1), bool), leads=True)
-    sweep_chart(tmp_path / "a.png", data)
-    assert figures[-1].axes[0].get_xticks().tolist() == values
-    assert figures[-1].axes[0].get_position().width > 1.5 * figures[-1].axes[1].get_position().width
 
 
 def test_round_off_around_a_constant_is_drawn_flat(figures, tmp_path):
@@ -124,11 +115,6 @@ def test_quantities_that_are_not_one_number_per_frame_are_refused(settings, tmp_
         render({}, {"energy": np.zeros(0)}, {}, "Title", settings("chart", "energy"), tmp_path / "a.gif")
 
 
-def test_the_axis_of_time_has_its_unit(settings):
-    painter = new_painter(*run_of([1, 2]), "Title", settings("chart", "energy", "energy", "J"), units={"time": "s"})
-    assert (painter.axes.get_xlabel(), painter.axes.get_ylabel()) == ("time (s)", "energy (J)")
-
-
 @every("values", [1e5 + np.sin(np.arange(9.0)), 1e-7 * np.arange(9.0) - 1])
 def test_long_labels_and_numbers_stay_on_the_page(values, settings):
     label = "mean kinetic energy of the particles in the upper half of the channel"
@@ -139,16 +125,6 @@ def test_long_labels_and_numbers_stay_on_the_page(values, settings):
 
 def words_of(axes):
     return " ".join(text.get_text() for text in axes.figure.texts)
-
-
-def test_geometric_spacing_is_distinguished_from_even_spacing():
-    assert is_geometric(np.geomspace(1, 1000, 7))
-    assert is_geometric(np.array([100.0, 200.0, 400.0, 800.0]))
-    assert not is_geometric(np.linspace(1, 1000, 7))
-    assert not is_geometric(np.linspace(-1, 1, 5))
-    assert not is_geometric(np.array([0.0, 1.0, 10.0]))
-    assert not is_geometric(np.array([1.0, 10.0]))
-    assert not is_geometric(np.ones(4))
 
 
 def test_one_parameter_is_drawn_as_a_median_over_seeds_within_its_quantiles(drawn):
@@ -178,12 +154,6 @@ def test_members_that_failed_are_crosses_left_out_of_the_median(drawn):
     # One that has no value is marked at the foot.
     assert crosses[2].get_xdata().tolist() == [1.0]
     assert "x: failed" in words_of(axes)
-
-
-def test_swept_values_are_put_in_order(drawn):
-    (axes,) = drawn({"angle": np.array([3.0, 1.0, 2.0])}, {"x": np.array([[9.0], [1], [4]])})
-    np.testing.assert_array_equal(axes.lines[-1].get_xdata(), [1, 2, 3])
-    np.testing.assert_array_equal(axes.lines[-1].get_ydata(), [1, 4, 9])
 
 
 def grid(x, y):

@@ -154,13 +154,6 @@ def test_values_inside_a_body_do_not_set_the_limits(field_run, settings):
     assert drawing["scale"]["high"] == pytest.approx(high)
 
 
-def test_the_color_bar_has_label_and_unit(field_run, settings):
-    painter = new_painter(*field_run(1), "channel", settings("field", "speed", "streamwise speed", "m/s"))
-    assert painter.sheet.bar.axes.get_ylabel() == "streamwise speed (m/s)"
-    dimensionless = new_painter(*field_run(1), "channel", settings("field", "speed", "speed"))
-    assert dimensionless.sheet.bar.axes.get_ylabel() == "speed"
-
-
 def test_round_off_around_a_constant_is_not_colored(settings, window_of):
     noise = 1 + 1e-8 * np.random.default_rng(0).normal(size=(1, 8, 8))
     painter = new_painter(*cells(noise), "constant", settings("field", "u"))

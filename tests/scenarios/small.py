@@ -147,7 +147,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "falling_pile": {
         **{f"config.bodies.{kind}.grid.counts": [1, 1, 1] for kind in range(3)},
         "config.method.sweeps": 4,
-        "spacing": 0.25,
+        "spacing": 0.27,
         "time_step": 0.02,
     },
 }

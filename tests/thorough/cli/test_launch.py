@@ -1,6 +1,7 @@
 """One simulation in several processes: the results and files of one process, also after a process has died."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,11 @@ def launched(count, *words):
 def ended(process):
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
+
+
+def told(err):
+    """Return the lines of an error, without those of a long first wait, which a slow machine adds."""
+    return [line for line in err.strip().splitlines() if not re.match(r"\w+  ", line)]
 
 
 def wait_for(path):
@@ -105,7 +111,7 @@ def test_a_run_with_a_killed_process_resumes_in_any_number_of_processes(rank, tm
 def test_simulations_that_cannot_be_divided_are_refused(count, words, message, tmp_path):
     code, _, err = ended(launched(count, "run", *words, "-o", tmp_path / "run"))
     assert code == 2
-    assert message in err and len(err.strip().splitlines()) == 1
+    assert message in err and len(told(err)) == 1
     assert not (tmp_path / "run").exists()
 
 
@@ -113,7 +119,7 @@ def test_an_existing_output_is_refused_by_all_processes(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes").write_text("mine")
     code, _, err = ended(launched(2, "run", "channel_flow", *SET, "-o", tmp_path / "run"))
-    assert code == 2 and len(err.strip().splitlines()) == 1
+    assert code == 2 and len(told(err)) == 1
 
 
 def test_two_processes_divide_the_seeds_of_a_derivative(capsys):
@@ -136,4 +142,4 @@ def test_two_processes_divide_the_seeds_of_a_derivative(capsys):
 )
 def test_derivatives_that_cannot_be_divided_are_refused(more, words):
     code, _, err = ended(simkit_command("launch", "-n", 2, "grad", "channel_flow", *SET, "--wrt", "reynolds", *more))
-    assert code == 2 and words in err and err.count("\n") == 1
+    assert code == 2 and words in err and len(told(err)) == 1

@@ -67,7 +67,7 @@ def test_an_optimum_that_no_run_may_start_from_is_reported_with_the_reason(simki
     def refuse(scenario):
         raise UserError("bouncing_ball.toml: [params]: too fast")
 
-    monkeypatch.setattr("simkit.jobs.runs.Run", refuse)
+    monkeypatch.setattr("simkit.cli.reports.optimization.Run", refuse)
     ball = ("bouncing_ball", "--set", "steps=30", "--set", "every=10", "--wrt", "launch_speed")
     ran = simkit("optimize", *ball, "--objective", "final_position", "--iterations", "2", "--size", "128x96")
     assert ran.code == 0 and "best final_position" in ran.out and "loss.png" in ran.out

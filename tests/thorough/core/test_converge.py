@@ -22,13 +22,6 @@ from tests.core.test_converge import assert_same, recorded, search, swing
 from tests.core.toys import descent
 
 
-def test_derivative_of_a_run_that_did_not_converge_is_nan_not_wrong(x64):
-    simulation = descent()
-    value, derivative = jax.value_and_grad(Objective(simulation, "length", 3))(simulation.params, jax.random.key(0))
-    assert np.isfinite(value)
-    assert np.isnan(derivative["rest"])
-
-
 def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
     # E = (x1 - x0)^4 / 4 - k (x1 - x0)^2 / 2 is stationary at x1 = x0, where its curvature is -k.
     def residual(x, params):
@@ -63,16 +56,6 @@ def test_implicit_derivative_equals_unrolled_and_central_difference(x64):
         np.testing.assert_allclose(checked.derivative[name], derivative, rtol=1e-6)
 
 
-def test_converge_stops_at_the_tolerance_and_reports_it(x64):
-    simulation = descent()
-    state = simulation.init(simulation.params, jax.random.key(0))
-    result = jax.jit(converge(simulation, 10_000))(state, simulation.params)
-    assert result.status == Status.CONVERGED
-    assert 1 < result.iterations < 10_000
-    assert result.iterations == result.state.iteration
-    assert simulation.diagnose(result.state, simulation.params)["max_force"] < 1e-12
-
-
 def test_every_member_of_a_batch_stops_on_its_own(x64):
     simulation = descent()
     keys = jax.random.split(jax.random.key(1), 5)
@@ -82,7 +65,7 @@ def test_every_member_of_a_batch_stops_on_its_own(x64):
 
     together, alone = jax.jit(jax.vmap(run))(keys), [jax.jit(run)(key) for key in keys]
     assert list(together.iterations) == [int(result.iterations) for result in alone]
-    assert len(set(map(int, together.iterations))) > 1
+    assert len(set(map(int, together.iterations))) > 1 and (together.status == Status.CONVERGED).all()
     np.testing.assert_allclose(together.state.position, np.stack([r.state.position for r in alone]), rtol=1e-12)
 
 

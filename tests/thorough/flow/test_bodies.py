@@ -23,7 +23,7 @@ from simkit.flow.operators.differences import divergence
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.scenario.build import build
-from tests.flow.test_bodies import at_rest, body, body_in_a_box, run
+from tests.flow.test_bodies import at_rest, body, run
 from tests.physics.test_cylinder import step_channel
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -70,30 +70,6 @@ def test_torque_on_a_turning_cylinder_is_that_of_taylor_and_couette():
     # Measured: 2e-3 and 7e-4.
     assert abs(taylor_couette(24)[2]) < 5e-3
     assert abs(taylor_couette(48)[2]) < 2e-3
-
-
-@functools.cache
-def force_after_twenty_steps():
-    """The force on a body as a function of all parameters, and its derivatives."""
-    equations, _ = body_in_a_box(("wall", "wall"), 0.02)
-    start, step = stepper(equations)
-
-    def force(params):
-        state = start(at_rest(equations.domain), params)
-        return jax.lax.scan(lambda s, _: (step(s, params), None), state, None, length=20)[0].load[:2].sum()
-
-    return jax.jit(force), jax.jit(jax.grad(force))
-
-
-@pytest.mark.parametrize("parameter", ["x", "y", "half_axis", "angle"])
-def test_derivatives_by_a_body_of_direct_forcing_equal_central_differences(parameter):
-    _, params = body_in_a_box(("wall", "wall"), 0.02)
-    force, derivatives = force_after_twenty_steps()
-    # Third derivatives of a weight that falls over half a cell, 0.03, are up to 60/0.03^2 times the first:
-    # 60/0.03^2 h^2/6 = 1e-8. Rounding: 1e-16/h = 1e-10.
-    h = 1e-6
-    ahead, behind = (force(params | {parameter: params[parameter] + way * h}) for way in (1, -1))
-    np.testing.assert_allclose(derivatives(params)[parameter], (ahead - behind) / (2 * h), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -153,15 +129,6 @@ def after_some_steps():
 
 # The center lies on faces.
 PARAMS = {"time_step": 0.03, "x": 0.625, "y": 0.5, "half_axis": 0.2, "angle": 0.3}
-
-
-def test_derivatives_by_an_immersed_body_equal_central_differences():
-    _, state, _, derivative = after_some_steps()
-    # Rounding: 1e-16/h = 1e-10; the third derivative of the kernel is 1e3 times the first in units of 1/16: 1e-9.
-    found, weights, h = derivative(PARAMS), jnp.array([1.0, 2.0, 3.0]), 1e-6
-    for name in ("x", "y", "half_axis", "angle"):
-        ahead, behind = (state(PARAMS | {name: PARAMS[name] + way * h}).load @ weights for way in (1, -1))
-        np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-6, err_msg=name)
 
 
 def test_force_depends_smoothly_on_the_position_of_the_body_in_a_cell():
@@ -268,21 +235,6 @@ def test_load_on_a_body_moving_through_fluid_at_rest_is_that_on_one_at_rest_in_a
     # Between places on the grid, 7 cells across: measured 1.1 % of the drag, 0.15 % of it in lift and torque.
     np.testing.assert_allclose(moving[1:, 0], resting[1:, 0], rtol=0.015)
     np.testing.assert_allclose(moving[1:, 1:], resting[1:, 1:], atol=0.003 * float(resting[-1, 0]))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_derivatives_with_respect_to_a_motion_equal_central_differences(method):
-    run, values = swimming(method), MOTION | {"amplitude": 0.03, "turning": 0.3, "stream": 0.5}
-
-    def work(params):
-        return jnp.sum(run(params)[0][1] @ jnp.array([1.0, 2.0, 3.0]))
-
-    found = jax.jit(jax.grad(work))({name: jnp.asarray(value) for name, value in values.items()})
-    for name in ("amplitude", "frequency", "turning", "x"):
-        # Weights of direct forcing fall over half a cell, 0.03: their third derivatives are 60/0.03^3.
-        h = 1e-6
-        ahead, behind = (work(values | {name: values[name] + way * h}) for way in (1, -1))
-        np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=2e-5, err_msg=name)
 
 
 TUNNEL = domain(
@@ -397,29 +349,6 @@ def test_a_body_on_walls_is_refused_where_fluid_is_given_to_flow_through_it_and_
             obstacles={"box": {"shape": "box", "half_lengths": [0.3, 0.3], "position": [0.5, 0], "attached": True}},
             obstacle_method="immersed_boundary",
         )
-
-
-def test_a_body_too_long_for_its_period_is_refused():
-    place = domain((periodic_axis(10, 1.0), periodic_axis(10, 1.0)), (None, None))
-    long = Body(lambda p: ball((0.0, 0.0), 0.42), lambda p: (0.0, 0.0), motion=Motion(lambda p, t: (t, 0.0)))
-    with pytest.raises(
-        UserError, match=r"^obstacle 'disk' comes within 0\.16\d of its image along the periodic axis x"
-    ):
-        bodies_in(place, "direct_forcing", {"disk": long}, 0.02).check({})
-
-
-def test_derivatives_by_parameters_of_one_step_equal_central_differences():
-    _, state, step, _ = after_some_steps()
-    before, weights, h = state(PARAMS), jnp.array([1.0, 2.0, 3.0]), 1e-5
-
-    def load(params):
-        return step(before, params).load @ weights
-
-    found = jax.jit(jax.grad(load))(PARAMS)
-    for name in PARAMS:
-        ahead, behind = (load(PARAMS | {name: PARAMS[name] + way * h}) for way in (1, -1))
-        # The remainder of conjugate gradients, 1e-11, over the step of 1e-5.
-        np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-5, err_msg=name)
 
 
 def test_derivatives_of_the_outline_equal_central_differences():

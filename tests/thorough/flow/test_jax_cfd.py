@@ -5,20 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.gradient import check_gradient
-from simkit.core.objective import Objective
 from simkit.core.rollout import segment
 from simkit.flow import jax_cfd_channel
 from simkit.flow.jax_cfd import from_jax_cfd
 from tests.flow.test_jax_cfd import (
     CHANNEL_CELLS,
-    FACES,
-    GRID,
     KEY,
-    PART_PARAMS,
     advance,
     box,
-    explicit,
     periodic,
     run,
     vortex,
@@ -56,11 +50,6 @@ def test_walled_flow_becomes_poiseuille_flow(x64):
     # The parabola c - y^2 has opposite values half a cell inside and outside the wall: c = 1 + h^2/4.
     np.testing.assert_allclose(state.flow[0].data[0], 1 - y**2 + (1 / 8) ** 2 / 4, rtol=0, atol=1e-7)
     assert simulation.coordinates["sides"].tolist() == ["periodic", "periodic", "wall", "wall"]
-
-
-def test_derivative_through_walls_is_the_central_difference(x64):
-    checked = check_gradient(Objective(walled(), "kinetic_energy", steps=20), walled().params, KEY, ["viscosity"])
-    assert float(checked.derivative["viscosity"]) == pytest.approx(float(checked.difference["viscosity"]), rel=1e-7)
 
 
 def test_three_dimensions(x64):
@@ -123,43 +112,3 @@ def test_flow_starts_as_a_parabola_and_eddies_without_divergence(channel, x64):
     np.testing.assert_allclose(both.flow[0].data, still.flow[0].data + eddies.flow[0].data, rtol=0, atol=1e-15)
     assert float(jnp.abs(eddies.flow[0].data).max()) > 0.1
     assert float(channel.diagnose(both, channel.params)["divergence"]) < 1e-14
-
-
-def implicit(**parts):
-    def step(v, params):
-        build = cfd.equations.implicit_diffusion_navier_stokes
-        return build(1.0, params["viscosity"], params["time_step"], GRID, **parts)(v)
-
-    return step
-
-
-def eddy_viscosity(name):
-    def step(v, params):
-        build = getattr(cfd.subgrid_models, name)
-        terms = {"dt": params["time_step"], "cs": 0.2, "forcing": None, "density": 1.0, "grid": GRID}
-        return build(viscosity=params["viscosity"], **terms)(v)
-
-    return step
-
-
-def each(advect):
-    return lambda v: tuple(advect(u, v, 0.01) for u in v)
-
-
-PARTS = {
-    "upwind": lambda: explicit(convect=each(cfd.advection.advect_upwind)),
-    "Runge-Kutta": lambda: explicit(time_stepper=cfd.time_stepping.classic_rk4),
-    "conjugate gradients": lambda: implicit(
-        diffusion_solve=cfd.diffusion.solve_cg, pressure_solve=cfd.pressure.solve_cg
-    ),
-    "forcing": lambda: explicit(forcing=cfd.forcings.simple_turbulence_forcing(GRID)),
-    "explicit eddy viscosity": lambda: eddy_viscosity("explicit_smagorinsky_navier_stokes"),
-}
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_parts_of_the_staggered_solver_run(name, x64):
-    simulation = from_jax_cfd(PARTS[name](), GRID, FACES, PART_PARAMS)
-    state = jax.jit(simulation.step)(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
-    # Pressure is found to the tolerance of the conjugate gradients, 1e-6 of the divergence of the noise.
-    assert simulation.diagnose(state, simulation.params)["divergence"] < 1e-4

@@ -10,7 +10,6 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion, prescribe
-from simkit.flow.boundary.scalar_sides import Robin
 from simkit.flow.boundary.sides import Side
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
@@ -19,7 +18,7 @@ from simkit.flow.scalar import TransportedScalar, mean_scalar
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import SCHEMES, WALLS, noise, uneven_axis
+from tests.flow.flows import SCHEMES, uneven_axis
 from tests.flow.test_sides import (
     DUCT,
     DUCTS,
@@ -46,18 +45,6 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 
 SLIPPERY = ("free_slip", "free_slip")
-
-
-@pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
-def test_start_of_flow_between_two_pressures_follows_its_series(scheme):
-    place = duct((4, 32))
-    state = runner(place, scheme)(still(place), params_of_pressures(time_step=0.001), 200)
-    y, odd = place.grid.axes[1].centers, np.arange(1, 60, 2)
-    # u = G/(2 nu) y (1 - y) - 4 G/(nu pi^3) sum over odd n of sin(n pi y) exp(-n^2 pi^2 nu t)/n^3.
-    decay = np.exp(-((odd * np.pi) ** 2) * 0.5 * 0.2) / odd**3
-    exact = (y * (1 - y) / 2 - 4 / np.pi**3 * np.sin(np.outer(y, odd) * np.pi) @ decay) * (2 / 3) / 0.5
-    # Measured 1.0e-4: second differences of sin(pi y) are too small by pi^2/12/32^2 = 8e-4 of 0.16.
-    np.testing.assert_allclose(state.velocity[0], np.broadcast_to(exact, (5, 32)), rtol=0, atol=2e-4)
 
 
 def oscillating(cells, steps, scheme):
@@ -228,9 +215,6 @@ class RoughWall(Side):
         return -place.outward * 0.5 * jnp.abs(u) * u
 
 
-COOLED = Robin(lambda params, time: params["transfer"], lambda params, time: 0.2)
-
-
 on_each_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 on_every_method = pytest.mark.parametrize("scheme", [name for name in SCHEMES if not name.endswith("across")])
 
@@ -281,24 +265,6 @@ def exact(place, slip):
 
 
 @on_every_method
-def test_derivative_with_respect_to_the_slip_length_equals_central_differences(scheme):
-    run = own_runner(SLIPPERY_CHANNEL, scheme)
-    waves = jax.tree.map(lambda f: 0.1 * f, noise(SLIPPERY_CHANNEL.grid, 0))
-
-    @jax.jit
-    def bulk(params):
-        state = run(waves, params, 20)
-        return jnp.mean(state.velocity[0]) + jnp.sum(state.velocity[1] ** 2)
-
-    params = params_of_own_sides()
-    derivative = jax.jacfwd(lambda slip: bulk(params | {"slip_length": slip}))(params["slip_length"])
-    expected = central_difference(bulk, params, ["slip_length"])["slip_length"]
-    # Differences of float64 numbers of about 1 over steps of 1e-5 are right to 1e-10 of them.
-    assert derivative == pytest.approx(float(expected), rel=1e-7, abs=1e-10)
-    assert abs(derivative) > 0.01
-
-
-@on_every_method
 def test_wind_over_a_film_drives_the_flow_of_its_stress(scheme):
     place = channel(("wall", Wind()), stretched=True)
     time_step = 0.1 if scheme == "adams_bashforth, implicit" else 0.004
@@ -322,49 +288,3 @@ def test_rough_wall_carries_the_force_and_is_refused_by_implicit_friction_alone(
     _, step = stepper(equations_of_own_sides(place, method, lambda p, t: no_motion(place), implicit=(1,)))
     with pytest.raises(UserError, match=r"the lower side of axis y has a slope that is not linear.* leave y out of"):
         jax.eval_shape(step, jax.eval_shape(start, still(place), params_of_own_sides()), params_of_own_sides())
-
-
-@pytest.mark.parametrize("implicit", [(), (0, 1)])
-def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(implicit):
-    place = domain((uneven_axis(7, 0.0, 1.0), periodic_axis(4, 1.0)), (WALLS, None))
-    scalar = TransportedScalar(
-        place,
-        (("value", COOLED), None),
-        lambda params: params["diffusivity"],
-        values=lambda params, time: ((1.0, 0.0), None),
-    )
-    start, step = stepper(Equations(place, lambda p: 0.1, fixed_time_step, scalar=scalar, implicit=implicit))
-
-    @jax.jit
-    def mean(params):
-        begin = start(still(place), params, jnp.zeros(place.grid.cells))
-        return jax.lax.fori_loop(0, 1500, lambda _, s: step(s, params), begin).scalar.mean(axis=1)
-
-    params = {"diffusivity": jnp.asarray(0.5), "transfer": jnp.asarray(0.8), "time_step": jnp.asarray(0.008)}
-    # T = 1 + slope x with -D slope = transfer (T(1) - 0.2).
-    slope = -0.8 * 0.8 / (0.5 + 0.8)
-    # The slowest mode, at a rate of 0.5 * 1.9^2, keeps 4e-10.
-    np.testing.assert_allclose(mean(params), 1 + slope * place.grid.axes[0].centers, rtol=0, atol=1e-8)
-    expected = central_difference(lambda p: jnp.sum(mean(p)), params, ["transfer"])["transfer"]
-    found = jax.jacfwd(lambda transfer: jnp.sum(mean(params | {"transfer": transfer})))(params["transfer"])
-    assert found == pytest.approx(float(expected), rel=1e-7)
-
-
-def test_derivatives_by_a_pressure_in_both_modes_are_the_central_difference():
-    place = duct((6, 6))
-    start, step = stepper(equations(place, "adams_bashforth"))
-    begin = jax.jit(start)(eddies(place), params_of_pressures(viscosity=0.02, swing=0.5))
-
-    def energy(drop):
-        params = params_of_pressures(viscosity=0.02, swing=0.5, drop=drop)
-        state, _ = jax.lax.scan(lambda s, _: (step(s, params), None), begin, length=3)
-        return jnp.sum(state.velocity[0] ** 2)
-
-    derived = jax.jit(lambda drop: (*jax.value_and_grad(energy)(drop), jax.jacfwd(energy)(drop)))
-    _, reverse, forward = (float(x) for x in derived(2.0))
-    h = 1e-5
-    difference = float(derived(2.0 + h)[0] - derived(2.0 - h)[0]) / (2 * h)
-    assert reverse == pytest.approx(forward, rel=1e-11)
-    # A value of about 1 is rounded to 1e-16 and divided by the step of 1e-5.
-    assert reverse == pytest.approx(difference, rel=1e-8, abs=1e-10)
-    assert abs(reverse) > 1e-3

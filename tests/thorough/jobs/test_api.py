@@ -340,9 +340,17 @@ def arguments(words):
     return [name, *(word for setting in settings for word in ("--set", setting))]
 
 
+@pytest.fixture
+def fast(monkeypatch):
+    """No line about a long first wait, as on a machine that does nothing else."""
+    monkeypatch.setattr("simkit.cli.progress.LONG_WAIT", 1e6)
+
+
 @every("verb", ["run", "sweep"])
 @every("words", FINE.values(), ids=FINE)
-def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, verb, tmp_path, capsys, monkeypatch):
+def test_too_large_grids_are_refused_before_solver_tables_are_computed(
+    words, verb, tmp_path, capsys, monkeypatch, fast
+):
     def told(*_, **__):
         raise AssertionError("a table of a solver was made")
 
@@ -361,7 +369,7 @@ def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, ve
 
 
 @every("words", HUGE.values(), ids=HUGE)
-def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch):
+def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch, fast):
     monkeypatch.setattr("simkit.jobs.runs.run_all", pytest.fail)
     monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
     assert main(["run", *arguments(words), "--output", str(tmp_path / "run")]) == 2

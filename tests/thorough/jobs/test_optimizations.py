@@ -39,17 +39,6 @@ def test_a_weighted_sum_of_objectives_has_the_weighted_mean_of_their_minima(meth
         assert found["best_y"].values[-1] == pytest.approx(-b / (a + b), abs=1e-3)
 
 
-def test_a_fit_by_levenberg_marquardt_takes_fewer_updates_and_says_that_it_converged():
-    counts = {}
-    for method in ("lbfgs", "levenberg_marquardt"):
-        found = simkit.optimize(with_places(), ["x", "y"], objective=FIT, method=method, **OPTIONS)
-        assert found["best_x"].values[-1] == pytest.approx(2, abs=1e-3)
-        assert found["best_y"].values[-1] == pytest.approx(1, abs=1e-3)
-        counts[method] = found.sizes["iteration"] - 1
-        assert found.attrs["message"] == f"simulation converged after {counts[method]} iterations"
-    assert counts["levenberg_marquardt"] < counts["lbfgs"]
-
-
 def test_a_count_is_optimized_without_its_derivative():
     pytest.importorskip("evosax")
     with pytest.warns(UserWarning, match="in steps only"):
@@ -60,23 +49,6 @@ def test_a_count_is_optimized_without_its_derivative():
     assert found["best_loss"].values[-1] == 0 and "converged after" in found.attrs["message"]
     several = simkit.optimize(plane(), ["x", "y"], starts=3, **options, **OPTIONS)
     assert np.all(several["best_loss"].isel(frame=-1) == 0) and np.all(several["status"] == "converged")
-
-
-def test_a_target_is_hit_after_a_number_of_bounces_that_has_no_derivative():
-    pytest.importorskip("evosax")
-    options = {"objective": "miss + 10*abs(final(bounces) - 4)", "iterations": 60}
-    wrt = ["launch_speed", "launch_angle"]
-    by_gradient = simkit.optimize("bouncing_ball", wrt, **options)
-    # Six bounces, two too many.
-    assert by_gradient["best_loss"].values[-1] == pytest.approx(20, abs=1e-6)
-    found = simkit.optimize("bouncing_ball", wrt, method="cma_es", **options)
-    assert found["best_loss"].values[-1] < 1e-6
-    bounces = simkit.run(
-        "bouncing_ball",
-        launch_speed=found["best_launch_speed"].values[-1],
-        launch_angle=found["best_launch_angle"].values[-1],
-    )["bounces"]
-    assert bounces.values[-1] == 4
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])

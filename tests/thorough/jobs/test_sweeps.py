@@ -19,7 +19,6 @@ from simkit.jobs import chunk_size
 from simkit.jobs.job import begin
 from simkit.jobs.stored_jobs import progress_of
 from simkit.jobs.sweep_functions import planned
-from simkit.jobs.sweep_results import objective_arrays
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import load
@@ -28,7 +27,7 @@ from simkit.storage.run_directory import RunDirectory
 from tests.jobs.test_executors import own
 from tests.jobs.test_plans import PLANS
 from tests.jobs.test_sweeps import OVER
-from tests.scenarios.small import FEW_DISKS, NAMES, small
+from tests.scenarios.small import FEW_DISKS, small
 from tests.stopping import StopAfter, Stopped
 from tests.tables import every
 from tests.toys import PENDULUMS, SQUARED, toy
@@ -59,45 +58,6 @@ def wild_flow(**values):
         "perturbation": 0.5,
     }
     return load(parse_scenario(wild, "wild_flow.toml"), flow | values)
-
-
-def two_parameters(name):
-    """Return three values, near the default, of each of the first two scalar parameters."""
-    numbers = [(key, p) for key, p in small(name).parameters.items() if not isinstance(p.default, tuple)]
-    return {
-        key: [float(np.clip(p.default + k * 1e-3 * (p.bounds[1] - p.bounds[0]), *p.bounds)) for k in (0, 1, 2)]
-        for key, p in numbers[:2]
-    }
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_sweep_equals_a_loop_over_runs(name):
-    over = two_parameters(name)
-    (first, values), (second, others) = over.items()
-    scenario = small(name)
-    swept = simkit.sweep(scenario, over, seeds=2)
-    # A single run has no objectives; those of members are compared in another test.
-    swept = swept.drop_vars(objective_arrays(swept))
-    for i, j, seed in [(0, 0, 0), (1, 2, 1), (2, 1, 0)]:
-        chosen = {first: values[i], second: others[j], "seed": scenario.run.seed + seed}
-        single = simkit.run(scenario, **chosen)
-        member = swept.isel({first: i, second: j, "seed": seed})
-        ended = single.attrs["status"]
-        assert member["status"].item() == (ended if ended in ("max_steps", "stepped_impact") else "ok")
-        scale = max(float(abs(array).max()) for array in single.data_vars.values())
-        for quantity in member.data_vars:
-            quantity = str(quantity)
-            if quantity == "status":
-                continue
-            plain = quantity.removeprefix("diagnosed_").removeprefix("final_")
-            if quantity.startswith("final_") and f"observed_{plain}" in single:
-                plain = f"observed_{plain}"
-            last = slice(None) if "frame" in member[quantity].dims else -1
-            # Vectorized code may round the last bit differently; see the scenarios' test of ensembles.
-            np.testing.assert_allclose(
-                member[quantity], single[plain][last], rtol=1e-12, atol=1e-12 * scale, err_msg=quantity
-            )
 
 
 @pytest.mark.parametrize("swept", ["radius", "target"])

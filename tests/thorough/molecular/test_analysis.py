@@ -119,16 +119,6 @@ def test_lattices_in_the_plane_have_perfect_order_of_their_own_fold(x64):
         np.testing.assert_allclose(order.polygon_order(apart, apart.is_pair, other), 0, atol=1e-13)
 
 
-def test_center_of_an_icosahedron_has_the_published_bond_order(x64):
-    # Edges are 1.05 times as long as spokes; the cut-off leaves both in.
-    found = bonds(icosahedron(), None, 1.2)
-    assert int(found.is_pair[0].sum()) == 12
-    assert float(bond_order(found, 6)[0]) == pytest.approx(0.66332, abs=5.1e-6)
-    assert float(third_order(found, 6)[0]) == pytest.approx(-0.16975, abs=5.1e-6)
-    # The lowest invariant of the icosahedral group has degree 6: zero to round-off.
-    assert float(bond_order(found, 4)[0]) < 1e-12
-
-
 def test_bond_order_equals_the_sum_of_legendre_polynomials_of_all_angles(x64):
     position, cutoff = disordered(), 1.0
     found = bonds(position, None, cutoff)

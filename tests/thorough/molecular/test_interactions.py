@@ -135,17 +135,6 @@ def shaken_crystal(amplitude=0.3, seed=0):
     return position, lattice.cell @ deformation
 
 
-def test_force_is_minus_the_central_difference_of_the_energy(x64):
-    params, (position, cell) = silicon(), shaken_crystal(0.15)
-    neighbors = neighbors_of(position, cell, params)
-    direction = jnp.asarray(np.random.default_rng(3).normal(size=position.shape))
-    step = 1e-5
-    ahead, behind = (ENERGY(position + s * direction, cell, params, neighbors) for s in (step, -step))
-    power = -jnp.sum(FORCE(position, cell, params, neighbors) * direction)
-    # Round-off 200 eV * 2e-15 / 1e-5 = 4e-8; truncation 1e-10 times third derivatives of order 1e3 * 64.
-    assert float(power) == pytest.approx(float((ahead - behind) / (2 * step)), rel=1e-6)
-
-
 def test_stress_is_the_strain_derivative_of_the_energy(x64):
     params, (position, cell) = silicon(), shaken_crystal()
     neighbors = neighbors_of(position, cell, params)
@@ -194,21 +183,6 @@ def test_parameter_derivatives_equal_central_differences(x64):
         assert float(gradient[name]) == pytest.approx(float((ahead - behind) / (2 * step)), rel=1e-7)
 
 
-def test_an_overflow_is_reported_and_the_list_can_be_enlarged(x64):
-    params, position = silicon(), cluster()
-    cramped = stillinger_weber(capacity=4)
-    neighbors = cramped.prepare(position, None, params)
-    assert bool(neighbors.overflowed)
-    assert bool(jnp.isnan(cramped.energy(position, None, params, neighbors)))
-    far = position * 3
-    example = enlarged(neighbors)
-    larger, room = cramped.sized_like(example), sized_like(cramped.prepare(far, None, params), example)
-    found = larger.refresh(room, position, None, params)
-    assert not bool(found.overflowed)
-    expected = FORCE(position, None, params, neighbors_of(position, None, params))
-    np.testing.assert_allclose(larger.force(position, None, params, found), expected, rtol=1e-10)
-
-
 def test_a_cell_too_small_for_the_nearest_image_gives_nan(x64):
     params, small = silicon(), lattices.diamond((2, 2, 1), spacing=BOND)
     neighbors = PREPARE(*small, params)
@@ -227,16 +201,6 @@ def test_two_dimensions_and_impossible_settings_are_refused():
     position = cluster()
     with pytest.raises(UserError, match="no volume"):
         STRESS(position, None, params, neighbors_of(position, None, params))
-
-
-def test_force_of_a_users_energy_is_minus_its_central_difference(x64):
-    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
-    neighbors = interaction.refresh(interaction.prepare(position, cell, params), position, cell, params)
-    along, step = jnp.asarray(np.random.default_rng(1).normal(size=position.shape)), 1e-6
-    ahead, behind = (interaction.energy(position + s * along, cell, params, neighbors) for s in (step, -step))
-    power = -jnp.sum(interaction.force(position, cell, params, neighbors) * along)
-    # Energies of order 10: round-off 1e-14 / 1e-6 = 1e-8 beside a power of order 10.
-    assert float(power) == pytest.approx(float((ahead - behind) / (2 * step)), rel=1e-7)
 
 
 @pytest.mark.parametrize("shape", ["edges", "vectors"])

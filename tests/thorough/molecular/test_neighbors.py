@@ -15,20 +15,16 @@ from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
 from simkit.engine.driver import Plan, Program
 from simkit.engine.lanes import Queue
-from simkit.molecular import spaces
 from simkit.molecular.interactions.pair_interaction import pair_interaction
-from simkit.molecular.neighbors import neighbor_list, pairs
-from simkit.molecular.potentials import mean_diameter, soft_sphere
+from simkit.molecular.neighbors import neighbor_list
+from simkit.molecular.potentials import soft_sphere
 from simkit.storage.store import Store
 from tests.driving import drive
 from tests.molecular.potentials.test_potentials import EVERY
 from tests.molecular.test_neighbors import PARTICLES, cell_of, check_list, listed, near
 from tests.stopping import StopAfter, Stopped
-from tests.tables import every
 
 KINDS = ["free", "orthorhombic", "triclinic"]
-LIQUID, SIDE = 120, 5.2
-PARAMS = {"epsilon": 1.0, "sigma": 1.0}
 
 
 FALLING = 48
@@ -280,81 +276,3 @@ def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64,
     # No infinity can hide in the sum: one less another is not finite either.
     for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
         assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
-
-
-def overlapping(dimension, count=24, seed=0):
-    rng = np.random.default_rng(seed)
-    box = jnp.asarray(rng.uniform(3.0, 4.0, dimension))
-    position = jnp.asarray(rng.uniform(-1, 2, (count, dimension))) * box
-    diameter = jnp.where(jnp.arange(count) < count // 2, 1.0, 1.4)
-    return position, spaces.periodic(box), {"epsilon": 1.3, "sigma": mean_diameter(diameter)}
-
-
-def energy_of(position, space, potential, parameters):
-    return pairs.energy_per_particle(pairs.all_pairs(position, space), potential, **parameters).sum()
-
-
-def forces_of(position, space, potential, parameters):
-    return pairs.forces(pairs.all_pairs(position, space), potential, **parameters)
-
-
-EXPONENTS = [2.0, 2.5, 2.7, 3.0]
-
-
-@every("dimension", [2, 3])
-def test_forces_are_minus_the_derivative_of_the_energy_and_sum_to_zero(x64, dimension):
-    position, space, parameters = overlapping(dimension)
-
-    @jax.jit
-    def computed(position):
-        """Return the energy, its derivative and the forces for each exponent."""
-        return [
-            (
-                *jax.value_and_grad(energy_of)(position, space, soft_sphere(exponent), parameters),
-                forces_of(position, space, soft_sphere(exponent), parameters),
-            )
-            for exponent in EXPONENTS
-        ]
-
-    direction, step = jnp.asarray(np.random.default_rng(3).normal(size=position.shape)), 1e-6
-    cases = (computed(position + s * direction) for s in (-step, 0, step))
-    for exponent, (behind, *_), (_, gradient, force), (ahead, *_) in zip(EXPONENTS, *cases, strict=True):
-        assert float(jnp.abs(force).max()) > 0.1
-        # Sums of some ten contacts of order one: a few hundred roundings of 2.2e-16 at most.
-        np.testing.assert_allclose(force, -gradient, rtol=1e-12, atol=1e-13, err_msg=str(exponent))
-        np.testing.assert_allclose(force.sum(axis=0), 0, atol=1e-13, err_msg=str(exponent))
-        # Energies of order ten: round-off 10 * 2.2e-16 / 1e-6 = 2e-9; truncation 1e-12 times the third derivative.
-        power = float(-jnp.sum(force * direction))
-        assert power == pytest.approx(float((ahead - behind) / (2 * step)), abs=2e-8), exponent
-
-
-def triangular_lattice(rows, columns):
-    """Return a triangular lattice with unit spacing and its rectangular box."""
-    x, y = np.meshgrid(np.arange(columns), np.arange(rows))
-    position = np.stack([x + 0.5 * (y % 2), y * np.sqrt(3) / 2], axis=-1).reshape(-1, 2)
-    return jnp.asarray(position), jnp.array([columns, rows * np.sqrt(3) / 2])
-
-
-@every("exponent", EXPONENTS)
-def test_triangular_lattice_has_its_analytic_energy_and_pressure(x64, exponent):
-    (position, box), potential = triangular_lattice(6, 5), soft_sphere(exponent)
-    space = spaces.periodic(box)
-
-    @jax.jit
-    def computed(sigma):
-        apart, parameters = pairs.all_pairs(position, space), {"epsilon": 0.7, "sigma": sigma}
-        functions = pairs.energy_per_particle, pairs.virial, pairs.forces
-        return [function(apart, potential, **parameters) for function in functions]
-
-    for packing_fraction in (0.92, 1.0, 1.2):
-        # phi = pi sigma^2 / (2 sqrt(3) a^2) with spacing a = 1: six neighbors touch above pi / sqrt(12) = 0.9069, and
-        # the next ones, at sqrt(3), not before phi = 2.7.
-        sigma = np.sqrt(packing_fraction * 2 * np.sqrt(3) / np.pi)
-        overlap = 1 - 1 / sigma
-        energy, virial, force = computed(sigma)
-        # The overlap is a difference of numbers near one: a rounding of 1e-15 is 1e-12 of the smallest overlap, 0.007.
-        np.testing.assert_allclose(energy, 3 * 0.7 / exponent * overlap**exponent, rtol=1e-11)
-        # p = W / (2 V) with three contacts per particle and an area of sqrt(3) / 2 per particle.
-        pressure = 3 * (0.7 / sigma) * overlap ** (exponent - 1) / np.sqrt(3)
-        assert float(jnp.trace(virial) / (2 * space.volume)) == pytest.approx(pressure, rel=1e-11)
-        np.testing.assert_allclose(force, 0, atol=1e-14)

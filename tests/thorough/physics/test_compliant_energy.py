@@ -115,47 +115,6 @@ def test_boxes_in_contact_are_reported_since_they_do_not_conserve_energy():
     assert (statuses == Status.BOXES_MET).sum() >= 6
 
 
-def axes(rows):
-    """Return rotation matrices of quaternions (w, x, y, z)."""
-    w, x, y, z = rows
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
-def view(place, rotation, half, other_place, other_rotation, halves, radius):
-    """Return the energy over k of a capsule's side and ends against a box, or a line, rounded by a radius."""
-
-    def squared(points):
-        local = (points - other_place) @ other_rotation
-        beyond = np.maximum(np.abs(local) - halves, 0)
-        return (beyond**2).sum(axis=-1)
-
-    along = np.linspace(-half, half, 20001)
-    depth = np.maximum(radius**2 - squared(place + along[:, None] * rotation[:, 2]), 0) / (2 * radius)
-    side = 3 / 8 / np.sqrt(2 * radius) * np.trapezoid(depth**2, along)
-    ends = place + np.array([[-half], [half]]) * rotation[:, 2]
-    overlap = np.maximum(radius - np.sqrt(squared(ends)), 0)
-    return side + 2 / 5 * (overlap**2.5).sum()
-
-
-def energy(kind, motion):
-    """Return the energy over k of a capsule and another body, by many points along the axes."""
-    place, rotation = np.asarray(stacked(motion.position)), []
-    for number in range(2):
-        v = motion.orientation.v
-        rotation.append(axes([float(values[number]) for values in (motion.orientation.w, v.x, v.y, v.z)]))
-    if kind == "box":
-        return view(place[0], rotation[0], 0.5, place[1], rotation[1], np.array([0.25, 0.35, 0.45]), 0.1)
-    line = np.array([0, 0, 0.5])
-    one = view(place[0], rotation[0], 0.5, place[1], rotation[1], line, 0.2)
-    return (one + view(place[1], rotation[1], 0.5, place[0], rotation[0], line, 0.2)) / 2
-
-
 @functools.cache
 def wrench_of(kind):
     """Return ``motion -> Wrench`` at a stiffness of 1, compiled."""
@@ -163,50 +122,6 @@ def wrench_of(kind):
     params = {"stiffness": jnp.asarray(1.0), "dissipation": jnp.asarray(0.0)}
     setting = Setting(bodies=bodies, planes=no_planes(), load=None, params=params)
     return bodies, jax.jit(lambda motion: Compliant().force(motion, setting))
-
-
-def overlapping(kind, seed):
-    """Return a capsule and another body of random orientation that overlap by 1 cm or so."""
-    bodies, _ = wrench_of(kind)
-    generator = np.random.default_rng(seed)
-    rows = generator.normal(size=(2, 4))
-    orientation = quaternions(jnp.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True)))
-    direction = generator.normal(size=3)
-    direction /= np.linalg.norm(direction)
-
-    def at(distance):
-        return motion_of(bodies, vector(jnp.asarray([np.zeros(3), distance * direction])), orientation)
-
-    low, high = 0.0, 2.0
-    for _ in range(20):
-        low, high = (low, (low + high) / 2) if energy(kind, at((low + high) / 2)) == 0 else ((low + high) / 2, high)
-    return at(low - 0.01)
-
-
-@pytest.mark.parametrize("kind", ["capsule", "box"])
-def test_force_and_torque_are_the_gradient_of_the_energy(kind):
-    _, wrench = wrench_of(kind)
-    for seed in range(5):
-        motion = overlapping(kind, seed)
-        found, step = wrench(motion), 1e-5
-
-        def moved(body, axis, by, turned, motion=motion):
-            by = by * jnp.zeros((2, 3)).at[body, axis].set(1.0)
-            if turned:
-                return dataclasses.replace(motion, orientation=turn(motion.orientation, vector(by)))
-            return dataclasses.replace(motion, position=motion.position + vector(by))
-
-        for what, turned in ((found.force, False), (found.torque, True)):
-            slopes = [
-                [
-                    (energy(kind, moved(body, axis, step, turned)) - energy(kind, moved(body, axis, -step, turned)))
-                    / (2 * step)
-                    for axis in range(3)
-                ]
-                for body in range(2)
-            ]
-            # Forces are 1e-3 and more; the sum along the axis has an error of some 1e-9.
-            np.testing.assert_allclose(stacked(what), -np.array(slopes), atol=2e-7, rtol=1e-4)
 
 
 def resting(kind, degrees):

@@ -15,7 +15,6 @@ from simkit.rigid import steered_puck, system_identification
 
 KNOTS, STEPS, DURATION = 5, 40, 2.0
 MASS, DISTANCE, GAP, WEIGHT = 0.5, 2.0, 0.8, 1000.0
-TIMES = np.linspace(0, DURATION, KNOTS)
 
 
 @functools.cache
@@ -37,63 +36,6 @@ def program():
 def look(plan):
     slopes, found = program()(jnp.asarray(plan))
     return np.asarray(slopes), {name: np.asarray(value) for name, value in found.items()}
-
-
-def starting_plan():
-    params = steered_puck().params
-    return np.concatenate([params["force_x"], params["force_z"]])
-
-
-def pieces(bounce):
-    """Return Gauss's times and weights between knots and the bounce, and the hat functions (knots, times) there."""
-    edges = np.unique([*TIMES, bounce])
-    nodes, weights = np.polynomial.legendre.leggauss(3)
-    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-    time, weight = (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
-    return time, weight, np.maximum(1 - np.abs(time / TIMES[1] - np.arange(KNOTS)[:, None]), 0)
-
-
-def analytic_slopes(force_z, bounce):
-    """Return d (z, v_z) at the end / d force_z through one bounce without loss at its time, by the mirror image.
-
-    Unfolded, y = z before and -z after it, y'' = +-F/m, and a bounce later by dt adds 2 F(bounce) dt / m to y'.
-    """
-    time, weight, hats = pieces(bounce)
-    before = time < bounce
-    sign = np.where(before, 1, -1)
-    approach = np.sum((weight * hats)[:, before], axis=1) @ force_z / MASS
-    later = -(hats * weight * (bounce - time))[:, before].sum(axis=1) / MASS / approach
-    jump = 2 * np.interp(bounce, TIMES, force_z) / MASS * later
-    rate = (hats * weight * sign).sum(axis=1) / MASS + jump
-    place = (hats * weight * sign * (DURATION - time)).sum(axis=1) / MASS + (DURATION - bounce) * jump
-    return -np.stack([place, rate])
-
-
-def time_of_bounce(force_z):
-    """Return when a mass that starts from rest at the gap gets to zero, by bisection."""
-    low, high = 0.0, DURATION
-    for _ in range(60):
-        bounce = (low + high) / 2
-        time, weight, hats = pieces(bounce)
-        now = GAP + np.sum((hats * weight * (bounce - time))[:, time < bounce], axis=1) @ force_z / MASS
-        low, high = (bounce, high) if now > 0 else (low, bounce)
-    return bounce
-
-
-def test_derivatives_through_the_bounce_are_those_of_the_mirror_image(x64):
-    plan = starting_plan()
-    slopes, found = look(plan)
-    assert found["impacts"] == 1
-    bounce = time_of_bounce(plan[KNOTS:])
-    # Roundings of 40 steps, divided by a speed of approach of 1.8 m/s.
-    np.testing.assert_allclose(slopes[[1, 3], KNOTS:], analytic_slopes(plan[KNOTS:], bounce), atol=1e-12)
-    np.testing.assert_allclose([slopes[[1, 3], :KNOTS], slopes[[0, 2], KNOTS:]], 0, atol=1e-14)
-    step = 1e-5
-    for knot in range(2 * KNOTS):
-        change = step * (np.arange(2 * KNOTS) == knot)
-        difference = (look(plan + change)[1]["end"] - look(plan - change)[1]["end"]) / (2 * step)
-        # Truncation of step^2 and rounding of 1e-15 / step.
-        np.testing.assert_allclose(slopes[:, knot], difference, atol=1e-9)
 
 
 # Linear in time along the cushion; away from it the same towards the mirror image, and its reflection after T/2.
@@ -140,28 +82,6 @@ def test_the_plan_off_the_cushion_is_a_minimum(x64):
     # What another meter, or meter per second, would cost: 24 m^2 d / T^3, and -12 m^2 d / T^2; z is seen in the mirror.
     expected = 12 * MASS**2 / DURATION**3 * np.array([2 * DISTANCE, 4 * GAP, -DURATION * DISTANCE, -2 * DURATION * GAP])
     np.testing.assert_allclose(multipliers, expected, rtol=1e-11)
-
-
-@pytest.mark.parametrize(("way", "displacements"), [("bank", (DISTANCE, 2 * GAP)), ("direct", (DISTANCE,))])
-def test_gauss_newton_finds_the_plan_of_least_cost(way, displacements, x64):
-    plan = starting_plan() * (1 if way == "bank" else np.repeat([1, 0], KNOTS))
-    goal = np.array([DISTANCE, GAP + 0.1, 0, 0])
-    effort = np.kron(np.eye(2), HATS)
-    for _ in range(12):
-        slopes, found = look(plan)
-        bent = effort + WEIGHT * slopes.T @ slopes
-        plan = plan - np.linalg.solve(bent, effort @ plan + WEIGHT * slopes.T @ (found["end"] - goal))
-    cost, bound = look(plan)[1]["cost"], least_cost(*displacements)
-    if way == "direct":
-        # The best force of all is linear in time, which is among the plans.
-        assert cost == pytest.approx(bound, rel=1e-10)
-        np.testing.assert_allclose(plan[KNOTS:], 0, atol=1e-12)
-    else:
-        # It turns sharply when the puck meets the cushion, a little after the knot; the plan that meets it at the knot
-        # and ends at the goal is among the plans.
-        assert bound < cost < 12 * MASS**2 * (DISTANCE**2 + 4 * GAP**2) / DURATION**3
-        # The short end changes the plan by 6 / (w T^3 / (12 m^2)) = 0.1 %.
-        np.testing.assert_allclose(plan, BANK, atol=2e-3)
 
 
 def test_shipped_optimization_finds_the_way_off_the_cushion():
@@ -247,29 +167,6 @@ def test_positions_and_their_derivatives_are_those_of_the_closed_form(x64):
         bound = 1.4e-6 if NAMES[index] == "restitution" else 2e-7
         found_slope = slopes[0].reshape(FRAMES, 2, 3)[..., index] * NOISE
         np.testing.assert_allclose(found_slope, analytic, rtol=0, atol=bound, err_msg=NAMES[index])
-
-
-def test_misfit_at_the_truth_is_that_of_the_noise_alone(x64):
-    _, found = slopes_and_found(TRUTH, range(8))
-    # The mean of the squares of normal numbers scatters by sqrt(2/count); 4 standard deviations.
-    np.testing.assert_allclose(found["misfit"], 1, atol=4 * np.sqrt(2 / COUNT))
-    assert (found["distance"] == 0).all()
-    # All eight together.
-    assert found["residual"].std() == pytest.approx(1, abs=4 / np.sqrt(2 * 8 * COUNT))
-
-
-def test_derivatives_of_the_misfit_equal_central_differences(x64):
-    guess, step = starting_guess(), 1e-5
-    slopes, found = slopes_and_found(guess, [3] * 8)
-    derivative = 2 / COUNT * found["residual"][0] @ slopes[0]
-    moved = np.repeat(guess[None], 8, axis=0)
-    for index in range(3):
-        moved[2 * index : 2 * index + 2, index] += [step, -step]
-    misfit = slopes_and_found(moved, [3] * 8)[1]["misfit"]
-    difference = (misfit[0:6:2] - misfit[1:6:2]) / (2 * step)
-    # The difference is short by step^2 f'''/6 = step^2 misfit / value^3, which is below 1e-6 of f' for values above
-    # 0.01, and rounded by eps misfit / step, 1e-8.
-    np.testing.assert_allclose(derivative, difference, rtol=1e-6)
 
 
 def test_least_squares_through_the_impacts_find_the_truth_within_their_standard_error(x64):

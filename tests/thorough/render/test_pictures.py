@@ -1,6 +1,5 @@
 """Pictures and videos: every view, format and number of names, shadows, long texts."""
 
-import itertools
 import subprocess
 import sys
 import warnings
@@ -10,15 +9,11 @@ import pytest
 from PIL import Image
 
 from simkit.errors import UserError
-from simkit.render import chart
 from simkit.render.animate import render
-from simkit.render.bodies.light import covered, lamp, shadow_of
 from simkit.render.chart import SweepData, history_chart, sweep_chart
 from simkit.render.video import write_gif
 from simkit.render.views import Pictures, new_painter
-from tests.render.scenes import ball, box, capsule
 from tests.render.test_chart import check_long_names, grid
-from tests.render.test_solids import TURNED, gap
 from tests.tables import every
 
 
@@ -46,40 +41,6 @@ def test_a_parameter_that_does_not_vary_and_a_result_without_values_are_drawn(dr
 @pytest.mark.parametrize("count", [1, 5, 13])
 def test_any_number_of_long_names_is_drawn_without_overlap(count, parameters, drawn):
     check_long_names(count, parameters, drawn)
-
-
-@every("body", [ball(), capsule(orientation=TURNED), box(half=(0.3, 0.9, 0.6), orientation=TURNED)])
-def test_the_middle_of_the_edge_of_a_shadow_is_the_outline_of_the_body(body):
-    light, generator = lamp(-90), np.random.default_rng(0)
-    shadow = shadow_of(body, light)
-    far = -6.0
-    middle = covered(shadow, shadow.place[:, None], np.array([far]))[0]
-    for angle in generator.uniform(0, 2 * np.pi, 20):
-        direction = np.array([np.cos(angle), np.sin(angle)])
-        step = np.linspace(0, 2.5, 2001)
-        rays = light.across.T @ (direction[:, None] * step)
-        # A ray along the light meets the body if any of its points does.
-        nearest = np.min([gap(body, rays + along * light.toward[:, None]) for along in np.linspace(-2, 2, 201)], axis=0)
-        edge = step[np.flatnonzero(nearest < 0).max()]
-        found = covered(shadow, direction[:, None] * step, np.full(len(step), far))
-        # Points along a ray are 0.02 apart, which matters by its square over the size of the body.
-        at_edge = np.interp(edge, step, found)
-        strength = 1 / (1 + ((0.24 * 6 + 0.12 * shadow.narrow) / (3 * shadow.narrow)) ** 2)
-        assert at_edge == pytest.approx(0.5 * strength, abs=0.02 * strength)
-        assert found[-1] == 0
-        assert middle >= found.max() - 1e-12
-
-
-def test_wide_pictures_are_stacked(field_run, settings, tmp_path):
-    frames, diagnostics, coordinates = field_run(2)
-    run = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates}
-    shapes = []
-    for size in ((320, 180), (480, 120)):
-        chart.comparison(tmp_path / "a.png", run, run, settings("field", "speed"), "Title", ("a", "b"), size)
-        with Image.open(tmp_path / "a.png") as picture:
-            shapes.append(picture.size)
-    assert shapes[0][0] > 640 and shapes[0][1] < 360
-    assert shapes[1][0] == 480 and shapes[1][1] > 240
 
 
 def test_long_runs_are_thinned(field_run, settings, tmp_path):
@@ -166,17 +127,6 @@ def test_a_png_shows_the_requested_frame(field_run, settings, tmp_path):
     for frame in (5, -6):
         with pytest.raises(UserError, match=f"frame {frame} is out of range; the run has frames 0 to 4"):
             render(*run, "Title", chosen, tmp_path / "a.png", "png", (160, 120), frame=frame)
-
-
-@every("least, span", [(3e-5, 3.5), (50, 29), (3e-5, 1e6)])
-def test_numbers_along_a_geometric_axis_stand_apart(least, span, drawn):
-    for axes in drawn({"reynolds": np.geomspace(least, span * least, 9)}, dict.fromkeys("abcd", np.ones((9, 1))))[2:]:
-        low, high = axes.get_xlim()
-        ticks = [*axes.xaxis.get_major_ticks(), *axes.xaxis.get_minor_ticks()]
-        labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
-        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
-        assert len(boxes) >= 2
-        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 @pytest.mark.parametrize("view", ["field", "particles", "bodies", "chart"])

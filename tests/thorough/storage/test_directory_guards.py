@@ -25,6 +25,7 @@ OVERWRITE = """
 import sys
 from pathlib import Path
 
+import simkit.jobs  # registers the kinds of jobs
 from simkit.errors import UserError
 from simkit.scenario import registry
 from simkit.storage.run_directory import RunDirectory
@@ -44,7 +45,8 @@ while made < 10:
             assert (Path(path) / "summary.json").read_text() == str(own)
     except UserError:
         refused += 1
-print(refused)
+        if refused > 1000:
+            raise
 """
 
 

@@ -6,20 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray
 from jax.flatten_util import ravel_pytree
 
 import simkit
 from simkit import flow
-from simkit.core.ensemble import ensemble
-from simkit.core.rollout import segment, trajectory
+from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
-from simkit.jobs.job import begin
-from simkit.jobs.runs import Run
-from simkit.scenario.made_in_python import load
 from tests.differences import central_difference
 from tests.flow.description.test_mistakes import LONG, ROOM, begun
-from tests.stopping import StopAfter, Stopped
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -124,42 +118,6 @@ def test_advection_limits_the_step():
 KEY = jax.random.key(0)
 
 
-ORDERS = {
-    "Runge-Kutta": ({}, 3),
-    "Adams-Bashforth": ({"method": "adams_bashforth"}, 2),
-    "Runge-Kutta, implicit": ({"implicit": ["x", "y"]}, 2),
-    "Adams-Bashforth, implicit": ({"method": "adams_bashforth", "implicit": ["x", "y"]}, 2),
-}
-
-
-@pytest.mark.parametrize("scheme", ORDERS)
-def test_taylor_green_eddies_decay_with_the_order_of_the_method(scheme):
-    """As eddies decay, steps grow: the last is 2.5 times as long as the first."""
-    settings, order = ORDERS[scheme]
-    box = {name: {"cells": 8, "length": 2 * math.pi, "periodic": True} for name in "xy"}
-
-    def error(courant_number, steps):
-        simulation = flow.system(
-            axes=box,
-            viscosity=0.05,
-            initial={"stream_function": "cos(x)*cos(y)"},
-            courant_number=courant_number,
-            parameters={"time_step": 10.0},
-            **settings,
-        )
-        begin = jax.jit(simulation.init)(simulation.params, KEY)
-        state = segment(simulation, steps)(begin, simulation.params)
-        assert 2 < float(state.time_step / begin.time_step) < 4
-        # The eddies are an eigenfunction of the differences, whose advection is a gradient.
-        rate = 2 * 0.05 * (2 * math.sin(math.pi / 8) / (2 * math.pi / 8)) ** 2
-        exact = begin.velocity[0] * jnp.exp(-rate * state.time[0])
-        return float(jnp.max(jnp.abs(state.velocity[0] - exact)))
-
-    errors = [error(0.2 / n, 32 * n) for n in (1, 2, 4)]
-    assert errors[2] < 1e-3
-    assert math.log2(errors[1] / errors[2]) == pytest.approx(order, abs=0.2)
-
-
 def carrier(obstacle, **settings):
     """A stream through a room, with a parameter for everything that may set the time step."""
     side = {"cells": 10, "from": -1.5, "length": 3}
@@ -255,83 +213,6 @@ def test_an_objective_at_a_time_has_the_derivative_of_the_physics():
         expected = last * (own - 2 * rate * 0.1 * float(lived[1][name]))
         assert float(final[1][name]) == pytest.approx(expected, rel=1e-3), name
     assert float(lived[1]["size"]) < -1 and float(lived[1]["nu"]) > 1
-
-
-def test_members_have_steps_of_their_own():
-    simulation = eddies()
-    sizes = jnp.asarray([0.5, 1.0, 3.0])
-    together = ensemble(simulation, ["size"])
-    params = simulation.params | {"size": sizes}
-    states = segment(together, 6)(together.init(params, jax.random.split(KEY, 3)), params)
-    times = np.asarray(states.time[:, 0])
-    assert (np.diff(times) < 0).all()
-    for k, size in enumerate(sizes):
-        one = simulation.params | {"size": size}
-        state = segment(simulation, 6)(simulation.init(one, KEY), one)
-        for found, alone in zip(jax.tree.leaves(states), jax.tree.leaves(state), strict=True):
-            np.testing.assert_allclose(found[k], alone, rtol=1e-11, atol=1e-13)
-
-
-def test_an_interrupted_run_resumes_bit_for_bit(tmp_path):
-    scenario = load(eddies(), {"steps": 40, "every": 1})
-    with pytest.raises(Stopped):
-        begin(Run(scenario), tmp_path / "stopped", report=StopAfter(2))
-    resumed = simkit.resume(tmp_path / "stopped", simulation=eddies())
-    xarray.testing.assert_identical(resumed, simkit.run(eddies(), steps=40, every=1))
-
-
-def test_a_run_stops_at_a_time(tmp_path):
-    file = tmp_path / "eddies.toml"
-    file.write_text(EDDIES)
-    run = simkit.run(file)
-    time = run["time"].values
-    assert time[-2] <= 1.0 < time[-1] and len(time) < 41
-    assert (np.diff(run["last_time_step"].values[1:]) > 0).all()
-
-
-EDDIES = """
-name = "eddies"
-title = "Eddies"
-summary = "Eddies decay."
-simulation = "flow.domain"
-
-[config]
-viscosity = "nu"
-courant_number = 0.1
-initial.stream_function = "cos(x)*cos(y)"
-
-[config.axes]
-x = { cells = 8, length = 6.283185307179586, periodic = true }
-y = { cells = 8, length = 6.283185307179586, periodic = true }
-
-[params]
-nu = { default = 0.1, bounds = [0.01, 1.0] }
-time_step = 1.0
-
-[run]
-steps = 40
-every = 1
-stop = "time > 1"
-
-[objectives.energy]
-expression = "at_time(kinetic_energy, 0.5)"
-doc = "energy at time 0.5"
-
-[render]
-view = "field"
-quantity = "vorticity"
-"""
-
-
-@pytest.mark.parametrize("what", ["step", "trajectory", "gradient"])
-def test_exported_programs_agree(what, tmp_path):
-    pytest.importorskip("onnxruntime")
-    import simkit.export
-
-    file = tmp_path / "eddies.toml"
-    file.write_text(EDDIES)
-    report = simkit.export.program(file, tmp_path / "out", to="all", what=what, steps=6)
-    assert report.passed, report.misses
 
 
 WALLS = {"cells": 10, "from": -0.5, "to": 0.5, "lower": "wall", "upper": "wall"}

@@ -247,21 +247,9 @@ def value_of(simulation):
 def test_derivatives_with_respect_to_every_parameter_equal_central_differences(made):
     simulation = made()
     value = value_of(simulation)
-    forward = jax.jit(jax.jacfwd(value))(simulation.params)
+    forward, reverse = (jax.jit(mode(value))(simulation.params) for mode in (jax.jacfwd, jax.grad))
     differences = central_difference(value, simulation.params, list(simulation.params))
     for name in simulation.params:
+        assert float(reverse[name]) == pytest.approx(float(forward[name]), rel=1e-9, abs=1e-12), name
         assert abs(float(forward[name])) > 1e-7, f"{name} has no effect"
         assert float(forward[name]) == pytest.approx(differences[name], rel=1e-5, abs=1e-7), name
-
-
-def test_reverse_mode_equals_forward_mode():
-    simulation = layer()
-
-    def value(params):
-        state = simulation.init(params, jax.random.key(0))
-        state = simulation.step(simulation.step(state, params), params)
-        return jnp.sum(state.velocity[0] ** 2) + jnp.sum(state.scalar["heat"] ** 2) + state.drive
-
-    reverse, forward = (jax.jit(mode(value))(simulation.params) for mode in (jax.grad, jax.jacfwd))
-    for name, slope in forward.items():
-        assert float(reverse[name]) == pytest.approx(float(slope), rel=1e-10, abs=1e-12), name

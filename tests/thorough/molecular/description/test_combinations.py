@@ -7,9 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.converge import converge
 from simkit.core.settings import read
-from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular import system
 from simkit.molecular.description.composition import composition
@@ -225,30 +223,3 @@ def test_dynamics_has_derivatives_by_every_kind_of_parameter(x64):
     for name, difference in central_difference(function, params, list(params)).items():
         np.testing.assert_allclose(slopes[name], difference, rtol=2e-6, atol=1e-9, err_msg=name)
         assert np.all(np.asarray(slopes[name]) != 0), name
-
-
-def resting(**more):
-    """Return charges in a trap beside one that stays where it is."""
-    return system(
-        particles={"A": {"count": 3}, "B": {"count": 1, "frozen": True}},
-        interactions=[{"energy": "1/r"}],
-        fields=[{"energy": "stiffness*(x**2 + 1.3*y**2)"}],
-        start={"positions": [[0.5, 0], [-0.2, 0.6], [-0.3, -0.5], ["place", "place/2"]]},
-        parameters={"stiffness": 1.0, "place": 1.1},
-        **more,
-    )
-
-
-def test_relaxed_particles_beside_a_frozen_one_have_implicit_derivatives(x64):
-    made = resting(relax={"force_tolerance": 1e-13})
-
-    def measure(params):
-        found = converge(made, 200)(made.init(params, jax.random.key(0)), params)
-        return jnp.sum(jnp.sin(made.observe(found.state, params)["position"])), found.status
-
-    (_, status), slopes = jax.jit(jax.value_and_grad(measure, has_aux=True))(made.params)
-    assert int(status) == Status.CONVERGED
-    ends = jax.jit(lambda params: measure(params)[0])
-    differences = central_difference(ends, made.params, ["stiffness", "place"], 1e-4)
-    for name in ("stiffness", "place"):
-        assert float(slopes[name]) == pytest.approx(float(differences[name]), rel=1e-5), name

@@ -1,7 +1,5 @@
 """Systems described as data at rest: crystals, clusters, elastic constants, walls and packings."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,6 @@ from simkit.molecular.description.composition import composition
 from simkit.molecular.description.settings import SETTINGS
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.differences import fourth_order
 from tests.molecular.clusters import cluster
 from tests.molecular.resting import at_rest
 
@@ -88,26 +85,7 @@ def test_pressure_is_the_volume_derivative_of_the_lattice_sum(relaxed):
     assert -slope / (3 * bond**2 / np.sqrt(2)) == pytest.approx(5, rel=1e-4)
 
 
-def test_derivative_of_the_lattice_constant_equals_the_relaxed_difference(x64, relaxed):
-    simulation = crystal(**SMALL)
-    state = relaxed[0][0].state
-
-    @jax.jit
-    def size(pressure):
-        params = {**simulation.params, "pressure": pressure}
-        return simulation.diagnose(converge(simulation, 400)(state, params).state, params)["lattice_constant"]
-
-    slope, step = float(jax.jit(jax.grad(size))(0.0)), 0.01
-    difference = float(size(step) - size(-step)) / (2 * step)
-    # The bulk modulus of 75 changes by 8 per unit of pressure: second order, (0.01 * 8 / 75)^2 = 1e-6.
-    assert slope == pytest.approx(difference, rel=1e-5)
-
-
-# Cambridge Cluster Database.
-LENNARD_JONES_13 = -44.326801
 LENNARD_JONES_38 = -173.928427
-# Morse clusters of range rho = 6, same database.
-MORSE_13 = -42.439863
 
 
 def quenched(simulation, count):
@@ -121,17 +99,6 @@ def quenched(simulation, count):
     return jax.jit(lambda keys: jax.lax.map(quench, keys, batch_size=64))(keys)
 
 
-@pytest.mark.parametrize(("potential", "lowest"), [("lennard_jones", LENNARD_JONES_13), ("morse", MORSE_13)])
-def test_some_random_starts_of_thirteen_atoms_find_the_icosahedron(x64, potential, lowest):
-    result, end = quenched(cluster(particles=13, potential=potential), 128)
-    np.testing.assert_array_equal(result.status, Status.CONVERGED)
-    energy = np.asarray(end["energy"])
-    # The database gives six decimals, and nothing lies deeper.
-    assert energy.min() == pytest.approx(lowest, abs=1e-6)
-    # About 9 % of starts do: fewer than 2 of 128 has probability 1e-4.
-    assert np.sum(energy < lowest + 1e-5) >= 2
-
-
 def test_every_start_of_38_atoms_relaxes_to_one_cluster(x64):
     result, end = quenched(cluster(particles=38), 256)
     np.testing.assert_array_equal(result.status, Status.CONVERGED)
@@ -142,43 +109,7 @@ def test_every_start_of_38_atoms_relaxes_to_one_cluster(x64):
     assert LENNARD_JONES_38 - 1e-5 < energy.min() <= energy.max() < -145.4
 
 
-@pytest.mark.parametrize("potential", ["lennard_jones", "morse"])
-def test_implicit_derivative_of_the_size_equals_the_relaxed_difference(x64, potential):
-    # Under the pair potential alone the shape does not depend on epsilon, and depends on sigma as a unit.
-    simulation = cluster(particles=13, potential=potential, force_tolerance=1e-11)
-    state = at_rest(simulation)[0].state
-
-    name = "rho" if potential == "morse" else "sigma"
-
-    def measured(value):
-        params = {**simulation.params, name: value}
-        result = converge(simulation, 5000)(state, params)
-        position = result.state.descent.position
-        difference = position[:, None] - position[None, :]
-        # Weighted, so that no symmetry makes it stationary.
-        weights = jnp.arange(13.0)[:, None] * jnp.arange(13.0)[None, :]
-        return jnp.sum(weights * (difference**2).sum(-1))
-
-    value, step = simulation.params[name], 1e-4
-    run = jax.jit(measured)
-    derivative = float(jax.jit(jax.grad(measured))(value))
-    # Round-off 1e-11 / 1e-4 of a value of some 1e3.
-    assert derivative == pytest.approx(float(fourth_order(run, value, step)), rel=1e-5)
-    if name == "sigma":
-        # All lengths scale with sigma: d/dsigma = 2 value / sigma.
-        assert derivative == pytest.approx(2 * float(run(value)), rel=1e-8)
-
-
-# eV / angstrom^3 in GPa (CODATA 2018).
-GIGAPASCAL = 160.2176634
 OBSERVED = {"observed": ["elastic_constants"]}
-SILICON = {
-    "particles": {"Si": {}},
-    "start": {"lattice": "diamond", "repeats": [2, 2, 2], "spacing": "1.02*2**(1/6)*sigma", "disorder": 0.1},
-    "interactions": [{"potential": "stillinger_weber"}],
-    "relax": {"cell": True, "force_tolerance": 4e-12},
-    "parameters": {"epsilon": 2.1683, "sigma": 2.0951, "tetrahedral_strength": 21.0},
-}
 # One cubic cell of four atoms, smaller than the cut-off: its images interact, too.
 ONE_CELL = {
     "particles": {"A": {}},
@@ -187,17 +118,6 @@ ONE_CELL = {
     "relax": {"cell": True, "pressure": "pressure", "force_tolerance": 1e-12},
     "parameters": {"epsilon": 1.0, "sigma": 1.0, "pressure": 2.0},
 }
-
-
-def test_relaxed_silicon_has_its_published_elastic_constants(x64):
-    found = at_rest(system(**SILICON, **OBSERVED), steps=400)[1]
-    cubic = [found[name] * GIGAPASCAL for name in ("c11", "c12", "c44", "bulk_modulus")]
-    # Balamane, Halicioglu, Tiller, doi:10.1103/PhysRevB.46.2250.
-    assert cubic == pytest.approx([151.4, 76.4, 56.4, 101.4], rel=0.01)
-    # The relaxation ends at forces of 1e-10.
-    for names in (("c11", "c22", "c33"), ("c12", "c13", "c23"), ("c44", "c55", "c66")):
-        np.testing.assert_allclose([found[name] for name in names], found[names[0]], rtol=1e-8)
-    assert abs(found["c14"]) < 1e-8 and abs(found["c45"]) < 1e-8
 
 
 def test_the_bulk_modulus_of_one_cell_is_the_derivative_of_its_volume_by_pressure(x64):
@@ -401,28 +321,3 @@ def test_the_scale_of_an_expression_is_that_of_the_potential_by_name(x64):
     np.testing.assert_allclose(found, scale({"potential": "lennard_jones"}, epsilon=1.0, sigma=1.0), rtol=1e-6)
     # Another unit of energy and length.
     np.testing.assert_allclose(scale(typed, epsilon=3.0, sigma=2.0), found * [2, 3 / 4], rtol=1e-9)
-
-
-PARTICLES = 64
-
-
-@pytest.fixture(scope="module")
-def theirs():
-    """Return the simulation; jax-md works for seconds when it is imported."""
-    with jax.enable_x64(True):
-        return build(load("jax_md_soft_spheres", {"config.relax.force_tolerance": 1e-10}))
-
-
-def test_pressure_is_the_derivative_of_the_relaxed_energy_with_respect_to_the_area(x64, theirs):
-    result, end = at_rest(theirs)
-
-    @jax.jit
-    def energy(fraction):
-        params = {**theirs.params, "packing_fraction": fraction}
-        return theirs.diagnose(converge(theirs, 5000)(result.state, params).state, params)["energy"]
-
-    fraction = 0.95
-    slope = float(jax.jit(jax.grad(energy))(fraction))
-    area = PARTICLES * math.pi / (4 * fraction)
-    # dE/dphi = -p dA/dphi = p A / phi; forces of 1e-10 on displacements of order one leave that much.
-    assert slope == pytest.approx(end["pressure"] * area / fraction, rel=1e-7)

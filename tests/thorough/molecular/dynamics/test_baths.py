@@ -13,13 +13,10 @@ from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
-from simkit.engine.driver import Plan
 from simkit.errors import UserError
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from simkit.storage.store import Store
-from tests.driving import drive
 from tests.molecular.dynamics.baths import THERMOSTATS, crystal, ideal_gas, liquid, slope
 from tests.molecular.dynamics.test_dynamics import ROWS, made
 
@@ -146,27 +143,6 @@ def test_derivative_by_a_schedule_equals_central_differences(x64):
     )
     for parameter in names:
         assert found.relative_difference[parameter] < 1e-6, parameter
-
-
-@pytest.mark.parametrize("name", THERMOSTATS)
-def test_stopped_run_is_resumed_bit_for_bit(x64, tmp_path, name):
-    simulation = liquid(THERMOSTATS[name], per_side=3, density=0.5, options=ISOTROPIC)
-    plan = Plan(steps=20, every=1)
-
-    def recorded(path, stop=None):
-        for piece in drive(simulation, simulation.params, jax.random.key(10), plan, store=Store(path)):
-            if piece.index == stop:
-                break
-        return list(Store(path).read())
-
-    whole = recorded(tmp_path / "whole")
-    begun = recorded(tmp_path / "parts", stop=1)
-    parts = recorded(tmp_path / "parts")
-    assert len(begun) < len(parts)
-    for name in whole[0]:
-        np.testing.assert_array_equal(
-            np.concatenate([arrays[name] for arrays in parts]), np.concatenate([arrays[name] for arrays in whole])
-        )
 
 
 COUNT, TEMPERATURE, PRESSURE = 8, 0.7, 0.9

@@ -9,9 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from simkit.core.ensemble import ensemble
 from simkit.rigid import mjcf
-from tests.rigid.articulated.test_contact import end_of_block
 
 ASSETS = Path(brax.__file__).parent / "envs" / "assets"
 
@@ -63,19 +61,6 @@ def test_a_heavy_body_rests_on_light_jointed_ones(mass):
         assert depth < 1e-8 and np.abs(state.velocity).max() < 1e-6
 
 
-def test_members_advance_as_each_would_alone():
-    with jax.enable_x64(True):
-        simulation = mjcf(str(ASSETS / "hopper.xml"), engine="simkit", substeps=20)
-        params = simulation.with_params(velocity_scatter=0.2).params
-        keys = jax.random.split(jax.random.key(3), 3)
-        together = ensemble(simulation)
-        members = jax.jit(together.step)(together.init(params, keys), params)
-        alone = jax.jit(jax.vmap(simulation.step, (0, None)))(
-            jax.vmap(simulation.init, (None, 0))(params, keys), params
-        )
-        np.testing.assert_allclose(members.memory.position, alone.memory.position, atol=1e-6)
-
-
 def test_a_step_lowered_for_cuda_has_no_condition():
     simulation = mjcf(str(ASSETS / "hopper.xml"), engine="simkit")
     params = simulation.params
@@ -117,24 +102,3 @@ def test_derivatives_of_a_body_with_every_constraint_equal_central_differences()
         forward, reverse, difference = everything(1.0)
         assert forward == pytest.approx(float(difference), rel=1e-6)
         assert reverse == pytest.approx(float(forward), rel=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:derivatives through a contact")
-def test_derivatives_of_the_way_of_a_sliding_block_equal_central_differences():
-    """Differences of step 1e-6 have a rounding error of 1e-9; the derivative of the Newton step one of 1e-7."""
-    with jax.enable_x64(True):
-        values = jnp.array([0.6, 1.0, 9.81])
-        steps = 1e-6 * np.eye(3)
-
-        def way(values):
-            return end_of_block(values)[0]
-
-        @jax.jit
-        def everything(values):
-            both = jax.vmap(way)(jnp.concatenate([values + steps, values - steps]))
-            return jax.grad(way)(values), jax.jacfwd(way)(values), both
-
-        reverse, forward, both = everything(values)
-        difference = (both[:3] - both[3:]) / 2e-6
-        np.testing.assert_allclose(reverse, difference, rtol=1e-5, atol=1e-8)
-        np.testing.assert_allclose(forward, reverse, rtol=1e-5, atol=1e-8)

@@ -55,10 +55,3 @@ def test_it_stands_and_never_gains_energy() -> None:
     # Overlaps are pushed out, so a weight may be lifted by as much.
     gained = energy - np.minimum.accumulate(energy)
     assert gained.max() < 9.81 * 4.5 * overlap
-
-
-def test_a_resumed_run_is_the_uninterrupted_one(tmp_path) -> None:
-    whole = simkit.run(stack(), steps=20, every=10)
-    simkit.run(stack(), steps=10, every=10, output=tmp_path / "run")
-    resumed = simkit.resume(tmp_path / "run", steps=20, simulation=stack())
-    assert np.array_equal(resumed["position"][-1], whole["position"][-1])

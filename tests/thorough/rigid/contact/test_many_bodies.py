@@ -111,16 +111,6 @@ def test_a_step_lowered_for_cuda_searches_without_condition():
     assert counts[1] <= counts[0]
 
 
-def test_a_heap_of_many_spheres_settles_with_little_overlap():
-    side = np.arange(8)
-    place = 0.205 * np.stack(np.meshgrid(side, side, side[:3], indexing="ij"), axis=-1).reshape(-1, 3) + [0, 0, 0.11]
-    simulation = scene("sphere", None, place, np.zeros_like(place))
-    run = simkit.run(simulation, steps=500, every=100)
-    assert run.attrs["failed"] == 0
-    assert float(run["largest_penetration"][-1]) < 1e-3
-    assert float(run["energy"][-1]) < float(run["energy"][0])
-
-
 def test_spheres_that_overlap_at_the_start_are_refused_by_name():
     place = 0.21 * np.stack([np.arange(100), np.zeros(100), np.ones(100)], axis=1)
     place[7] = place[52] + [0.1, 0.02, 0]

@@ -24,7 +24,6 @@ from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.capsule import capsule
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.linkages import four_bar_linkage
-from tests.differences import central_difference
 from tests.physics.test_pendulums import check_energy, check_period, energies
 from tests.rigid.joints.scenes import at_rest, key, moment, params_of, pendulum
 from tests.tables import every
@@ -80,52 +79,6 @@ def test_joints_of_every_kind_hold_and_conserve_momenta_and_energy(precision):
         # The error of second order, (omega dt)^2 / 12 at 10 rad/s and 2 ms, and the loss of the projection none.
         np.testing.assert_allclose(found["energy"], found["energy"][0], rtol=1e-4)
         assert status_of(simulation)(end, simulation.params) == Status.OK
-
-
-def hanging(time_step=5e-3):
-    """Return three boxes, of which the first slides on a rail in space; a ball and a rod carry the others."""
-
-    def joints(params):
-        return (
-            slider(0, anchor=(0, 0, 0), base=(0, 0, 0), axis=(1.0, 0.0, 0.5)),
-            ball(1, 0, anchor=(0, 0, 0.5), base=(0, 0, -0.2)),
-            distance(2, 1, anchor=(0, 0, 0), base=(0, 0, -0.5), length=params["length"]),
-        )
-
-    def start(params, bodies, key):
-        none, bottom = jnp.zeros(()), -1.2 - params["length"]
-        place = Vector(jnp.zeros(3), jnp.zeros(3), jnp.stack([none, none - 0.7, bottom]))
-        aside = Vector(jnp.zeros(3), jnp.stack([none, none, params["speed"]]), jnp.zeros(3))
-        return motion_of(bodies, place, velocity=aside)
-
-    return simulate(
-        Scene(
-            params=params_of(length=0.4, speed=2.0, mass=1.5, gravity=9.81, time_step=time_step),
-            bodies=lambda params: gather([box(params["mass"], (0.3, 0.2, 0.4)), *[box(1.0, (0.2, 0.3, 1.0))] * 2]),
-            start=start,
-            dynamics=Jointed(),
-            joints=joints,
-            loads=(gravity(),),
-            measures=lambda motion, bodies, time, params: {"x": motion.position.x[0], "y": motion.position.y[2]},
-        )
-    )
-
-
-def test_derivatives_through_joints_equal_central_differences(x64):
-    simulation = hanging()
-    simulation.check(simulation.params, jax.random.key(0))
-
-    def place(params):
-        end = segment(simulation, 60)(simulation.init(params, key()), params)
-        found = simulation.diagnose(end, params)
-        return found["x"] + 2 * found["y"]
-
-    names = ["length", "speed", "mass", "gravity", "time_step"]
-    slope = jax.jit(jax.grad(place))(simulation.params)
-    difference = central_difference(jax.jit(place), simulation.params, names)
-    for name in names:
-        # The difference itself rounds by eps^(2/3) of the value, 1e-10.
-        np.testing.assert_allclose(slope[name], difference[name], rtol=1e-7, atol=1e-9, err_msg=name)
 
 
 def test_too_few_iterations_set_the_status(x64):
