@@ -114,7 +114,7 @@ class Barostat(NamedTuple):
         check: ``params -> None``, refuses params without a required parameter.
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
-            time step of changes of the cell alone.
+            time step of changes of the cell alone; the stress is that at the beginning of the step.
         pressure: the pressure p as ``(params, time) -> number``, if states have the distribution of constant pressure
             with a canonical thermostat; otherwise ``None``.
         interval: time steps from one change of the cell to the next, which then is that of all of them.
