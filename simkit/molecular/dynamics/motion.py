@@ -128,9 +128,7 @@ class MolecularDynamics:
         if self.constraints is not None:
             self.constraints.check(len(position), position.shape[1], self.frozen)
             position = self.constraints.whole(position, cell)
-            shift = self.constraints.shift(position, position, self.mobility(position, params), params)
-            # Without the barrier diagnostics of the first frame repeat the sum in their loops, and round it otherwise.
-            position = computed_once(position + shift)
+            position = position + self.constraints.shift(position, position, self.mobility(position, params), params)
         neighbors = self.interaction.prepare(position, cell, params)
         excluded = self.conserved(position, cell, neighbors, params)
         force = self.interaction.force(position, cell, params, neighbors)
