@@ -215,9 +215,9 @@ def _bent(
         kinds = np.zeros(len(members), int) if energy.terms.kinds is None else energy.terms.kinds
         angles = np.ravel(rest(**energy.values(params)))
         for (first, vertex, last), which in zip(members.tolist(), kinds.tolist(), strict=True):
-            legs = [of_bond.get((min(vertex, end), max(vertex, end))) for end in (first, last)]
+            legs = [of_bond.get((min(vertex, end), max(vertex, end)), 0.0) for end in (first, last)]
             # Not terms of other molecules, nor of atoms that are not bonded.
-            if None not in legs:
+            if all(legs):
                 ends.append((first, last))
                 apart.append(abs(legs[0] - legs[1] * np.exp(1j * angles[which])))
     return np.array(ends, int).reshape(-1, 2), np.array(apart)
