@@ -29,18 +29,33 @@ def test_dihedrals_have_their_sign_and_finite_slopes_in_cis_and_trans():
 
 
 def test_what_is_undefined_is_not_a_number():
-    straight = jnp.asarray([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 1.0, 0.0]])
-    twist = bonded.dihedral_interaction(bonded.periodic_dihedral(1), [[0, 1, 2, 3]])
+    straight = jnp.asarray([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     fene = bonded.bond_interaction(bonded.fene(), [[0, 1]], parameters=("stiffness", "extent"))
     spring = bonded.bond_interaction(bonded.harmonic_bond(), [[0, 1]])
     apart = jnp.zeros((2, 3)).at[1].set(3.0)  # 5.2 apart, further than half the width
     for interaction, x, cell, params in (
-        (twist, straight, None, {"strength": 3.0, "phase": 0.3}),
         (fene, straight, None, {"stiffness": 3.0, "extent": 0.9}),
         (spring, apart, jnp.full(3, 8.0), {"stiffness": 3.0, "length": 0.4}),
     ):
         assert np.isnan(interaction.energy(x, cell, params, ()))
         assert np.isnan(interaction.force(x, cell, params, ())).any()
+
+
+def test_atoms_on_a_line_have_a_constant_dihedral_and_nan_stays_nan():
+    twist = bonded.dihedral_interaction(bonded.periodic_dihedral(1), [[0, 1, 2, 3]])
+    params = {"strength": 3.0, "phase": 0.3}
+    along, off = np.array([0.3, -0.7, 1.1]), np.array([0.5, 0.2, 0.9])
+    for kind in (np.float32, np.float64):
+        with jax.enable_x64(kind is np.float64):
+            # Of the line and of atoms that coincide, the cross products are zero to within rounding only.
+            for steps in ((0, 1, 2.1), (0, 1, 1), (0, 0, 0)):
+                line = [*(step * along for step in steps), off]
+                for x in (line, line[::-1]):
+                    x = jnp.asarray(np.array(x), kind)
+                    energy, slope = jax.value_and_grad(lambda x: twist.energy(x, None, params, ()))(x)
+                    np.testing.assert_allclose(energy, 3 * (1 + np.cos(0.3)), rtol=1e-6)
+                    assert not np.any(slope) and not np.any(twist.force(x, None, params, ()))
+            assert np.isnan(twist.energy(x.at[0, 0].set(jnp.nan), None, params, ()))
 
 
 def test_a_pair_potential_serves_as_a_bond_with_a_value_for_each_kind():

@@ -62,6 +62,9 @@ def test_a_learned_energy_keeps_symmetries_of_its_cell_and_its_stress_is_the_der
     strain = 1e-5 * np.outer([1, 0, 0], [0, 1, 0])
     ends = [evaluated(position @ (np.eye(3) + s), cell @ (np.eye(3) + s))[0] for s in (strain, -strain)]
     assert float(stress[0, 1]) == pytest.approx(float(ends[0] - ends[1]) / 2e-5 / np.linalg.det(cell), rel=1e-6)
+    change = 1e-5 * np.random.default_rng(1).normal(size=position.shape)
+    ends = [evaluated(position + s * change, cell)[0] for s in (1, -1)]
+    assert float(ends[1] - ends[0]) / 2 == pytest.approx(float(np.sum(force * change)), rel=1e-6)
     assert np.isnan(evaluated(position, 0.3 * cell)[0])
 
 

@@ -19,6 +19,7 @@ class AngularPotential(NamedTuple):
     Attributes:
         energy: ``(angle, **parameters) -> U``, elementwise; the angle in radians, of a dihedral from -pi to pi.
         stiffness: ``(**parameters) -> `` the largest ``U''``, energy, from which minimizers take their first step.
+        rest: ``(**parameters) -> `` angle in which molecules are drawn at random starts; ``None`` for any.
 
     Example:
         >>> bend = molecular.bonded.AngularPotential(lambda theta, k: k * (1 + jnp.cos(theta)), lambda k: k)
@@ -28,6 +29,7 @@ class AngularPotential(NamedTuple):
 
     energy: Callable[..., jax.Array]
     stiffness: Callable[..., jax.Array]
+    rest: Callable[..., jax.Array] | None = None
 
 
 BOND_STIFFNESS = formula("stiffness, the curvature of the energy", unit="energy / length^2", bounds=NOT_NEGATIVE)
@@ -105,6 +107,7 @@ def harmonic_angle() -> AngularPotential:
     return AngularPotential(
         lambda theta, *, stiffness, angle: stiffness / 2 * (theta - angle) ** 2,
         lambda *, stiffness, angle: stiffness,
+        lambda *, stiffness, angle: angle,
     )
 
 

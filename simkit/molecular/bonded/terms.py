@@ -229,7 +229,8 @@ def dihedral_interaction(
     """Return the interaction ``E = sum U(phi)`` over dihedrals or impropers, in three dimensions.
 
     ``phi = atan2(|b2| b1 . (b2 x b3), (b1 x b2) . (b2 x b3))`` of the bonds b1, b2 and b3, signed, zero in cis: stable
-    at all angles. If three atoms in a row lie on a line there is no dihedral, and energy and force are NaN.
+    at all angles. If three atoms in a row lie on a line, to within rounding, there is no dihedral: it then counts as
+    zero, without a force. Near a line forces grow without bound, as the inverse of its sine: keep angles away from pi.
 
     Args:
         potential: U, such as `periodic_dihedral`.
@@ -307,14 +308,20 @@ def _of_angle(energy: Energy, separations: Separations, values: Values) -> jax.A
 
 
 def _dihedral(separations: Separations) -> jax.Array:
-    """Return the signed angle of three bonds in a row, (K,), radians; NaN where two of them are parallel."""
+    """Return the signed angle of three bonds in a row, (K,), radians; a constant 0 where two of them are parallel."""
     first, second, third = separations
     if len(first) != 3:
         raise UserError("dihedrals need three dimensions")
     normal, other = _cross(first, second), _cross(second, third)
-    x, y = _dot(normal, other), jnp.sqrt(_dot(second, second)) * _dot(first, other)
-    is_defined = (_dot(normal, normal) > 0) & (_dot(other, other) > 0)
-    return jnp.atan2(y, x) + jnp.where(is_defined, 0, jnp.nan)
+    x, y = _dot(normal, other), _root(_dot(second, second)) * _dot(first, other)
+    is_line = (_is_rounding(normal, first, second) | _is_rounding(other, second, third)) & ~jnp.isnan(x + y)
+    return jnp.atan2(jnp.where(is_line, 0, y), jnp.where(is_line, 1, x))
+
+
+def _is_rounding(normal: Components, a: Components, b: Components) -> jax.Array:
+    """Return whether a product of vectors a and b is that of parallel ones, to within rounding."""
+    rounding = 8 * float(jnp.finfo(normal[0].dtype).eps)
+    return _dot(normal, normal) <= rounding**2 * _dot(a, a) * _dot(b, b)
 
 
 def _of_dihedral(energy: Energy, separations: Separations, values: Values) -> jax.Array:

@@ -57,13 +57,17 @@ class MoleculeKind:
             table: one entry of that key.
 
         Raises:
-            UserError: if an atom does not exist, occurs twice, or there are no terms.
+            UserError: if an atom does not exist, occurs twice, a pair is bonded, or there are no terms.
         """
         rows = "bonds" if kind == "pairs" else kind  # what is checked of their atoms is the same
         members = _members(rows, table, self.size) if rows in ("bonds", "impropers") else table["members"]
         if isinstance(members, str):
             members = getattr(self.topology, kind)
         members = checked_members(members, rows, self.size, table.path("members"))
+        if kind == "pairs":
+            bonded = set(map(frozenset, self.topology.bonds.tolist()))
+            if (wrong := next((pair for pair in members.tolist() if set(pair) in bonded), None)) is not None:
+                raise table.refuse("members", f"has {wrong}, atoms that are bonded; give its energy to the bond")
         if not len(members):
             raise table.refuse("members", f"gives no {kind}; leave the table out")
         return members

@@ -17,14 +17,14 @@ from simkit.molecular.potentials import PairPotential
 
 
 class Walk(NamedTuple):
-    """Molecules without coordinates, whose bonds point anywhere.
+    """Molecules without coordinates, whose bonds point anywhere at first.
 
     Attributes:
         particles: (count, n).
         path: 0 and 1, (n, n): row i selects the bonds that lead from the first atom to atom i.
         length: length of the bond of each atom to the one before it, (n,); zero for the first.
-        bonds: pairs of particles, (K, 2).
-        lengths: of the bonds, (K,).
+        bonds: pairs of particles, (K, 2): those bonded, and the ends of angles whose potential declares one.
+        lengths: of the bonds, and the distances of the ends, (K,).
     """
 
     particles: np.ndarray
@@ -197,7 +197,30 @@ def _walk(
         lengths = _declared_lengths(kind, bonds, energies, params)
     of_bond = {tuple(sorted(bond)): length for bond, length in zip(bonds.tolist(), lengths, strict=True)}
     own = [of_bond.get((min(atom, up), max(atom, up)), 0.0) for atom, up in enumerate(parent.tolist())]
-    return Walk(kind.particles, path, np.array(own), kind.repeated(bonds), np.tile(lengths, kind.count))
+    ends, apart = _bent(kind, of_bond, energies, params)
+    joined = np.concatenate([bonds, ends]), np.concatenate([lengths, apart])
+    return Walk(kind.particles, path, np.array(own), kind.repeated(joined[0]), np.tile(joined[1], kind.count))
+
+
+def _bent(
+    kind: MoleculeKind, of_bond: dict[tuple[int, ...], float], energies: Sequence[BondedEnergy], params: Params
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the angles of one molecule that potentials declare, (K, 2), and their distances, (K,)."""
+    ends, apart = [], []
+    for energy in energies:
+        rest = getattr(energy.potential, "rest", None)
+        if rest is None:
+            continue
+        members = energy.terms.members - kind.first
+        kinds = np.zeros(len(members), int) if energy.terms.kinds is None else energy.terms.kinds
+        angles = np.ravel(rest(**energy.values(params)))
+        for (first, vertex, last), which in zip(members.tolist(), kinds.tolist(), strict=True):
+            legs = [of_bond.get((min(vertex, end), max(vertex, end)), 0.0) for end in (first, last)]
+            # Not terms of other molecules, nor of atoms that are not bonded.
+            if all(legs):
+                ends.append((first, last))
+                apart.append(abs(legs[0] - legs[1] * np.exp(1j * angles[which])))
+    return np.array(ends, int).reshape(-1, 2), np.array(apart)
 
 
 def _declared_lengths(

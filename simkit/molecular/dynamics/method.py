@@ -12,7 +12,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.constraints import Constraints
-from simkit.molecular.interactions.interaction import Interaction, Quantities
+from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
 
 
@@ -128,19 +128,8 @@ class Evaluate:
             position: (N, d).
             neighbors: of any earlier positions.
         """
-        (stress,), neighbors = self.several(("stress",), position, neighbors)
-        return stress, neighbors
-
-    def several(self, names: Quantities, position: jax.Array, neighbors: Any) -> tuple[tuple[jax.Array, ...], Any]:
-        """Return some of energy, force and stress in the cell at the beginning of the step, and refreshed neighbors.
-
-        Args:
-            names: of them, in the order of the result.
-            position: (N, d).
-            neighbors: of any earlier positions.
-        """
         neighbors = self.interaction.refresh(neighbors, position, self.cell, self.params)
-        return self.interaction.several(names, position, self.cell, self.params, neighbors), neighbors
+        return self.interaction.stress(position, self.cell, self.params, neighbors), neighbors
 
     def drift(self, position: jax.Array, velocity: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return positions and velocities, (N, d) each, after a time without forces but those of rigid bonds.
@@ -216,6 +205,8 @@ class Method(NamedTuple):
         inertial_step: ``params -> h`` with ``h^2 / 2m`` the displacement by a force in one step; the ``time_step`` of
             Newtonian motion. Forces must be resolved by it.
         keeps_bonds: whether the method keeps rigid bonds, by the functions of `Evaluate`; otherwise they are refused.
+        ends_with_kick: whether a step ends with half a kick, ``v += h/2 F/m``, as that of velocity Verlet does; the
+            diagnostic ``temperature`` then is that of the velocities around it.
         bath: distribution of the states; ``None`` if there is none, or it is not known.
 
     Example:
@@ -230,6 +221,7 @@ class Method(NamedTuple):
     moves_cell: bool = False
     inertial_step: Callable[[Params], jax.Array] = lambda params: params["time_step"]
     keeps_bonds: bool = False
+    ends_with_kick: bool = False
     bath: Bath | None = None
 
 

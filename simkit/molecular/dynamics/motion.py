@@ -217,16 +217,21 @@ class MolecularDynamics:
         numbers = {"time": state.iteration * params["time_step"]}
         excluded = self.conserved(state.position, cell, neighbors, params)
         mobile = self.mobile(len(state.position))
-        groups = None
+        mass, groups, kick = self.mass_of(params), None, None
+        if self.method.ends_with_kick:
+            kick = params["time_step"] / 2 * state.force / mass
         if self.constraints is not None:
             groups = self.groups(state.position, params)
             numbers["bond_error"] = state.bond_error
+            if kick is not None:
+                kick = self.constraints.tangent(kick, state.position, self.mobility(state.position, params))
         numbers |= thermodynamics(
             self.interaction,
             state,
             cell,
             params,
-            self.mass_of(params),
+            mass,
+            kick=kick,
             freedom=self.freedom(state.position.shape[1], mobile) - jnp.trace(excluded),
             conserved=excluded,
             mobile=mobile if groups is None else groups.mobile(self.frozen),

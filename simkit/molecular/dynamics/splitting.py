@@ -114,7 +114,7 @@ class Barostat(NamedTuple):
         check: ``params -> None``, refuses params without a required parameter.
         start: ``(params, key) -> bath``.
         rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
-            time step of changes of the cell alone.
+            time step of changes of the cell alone; the stress is that at the beginning of the step.
         pressure: the pressure p as ``(params, time) -> number``, if states have the distribution of constant pressure
             with a canonical thermostat; otherwise ``None``.
         interval: time steps from one change of the cell to the next, which then is that of all of them.
@@ -195,9 +195,11 @@ def splitting(
         B: v += h/2 F(x)/m    A: x += h/2 v    exchange with the bath    A    B
 
     Symmetric, so of second order; forces are evaluated once, at the end. Averages of positions are most accurate with
-    the bath in the middle. A barostat acts after the thermostat, in every step or at its interval, and evaluates the
-    stress there. Rigid bonds are kept by RATTLE: each drift A ends with positions and velocities that satisfy them,
-    each kick B with velocities that do (with a Langevin bath, the geodesic BAOAB scheme).
+    the bath in the middle: the distribution of a harmonic oscillator is exact in its positions at the end of a step,
+    and in its velocities in the middle. A barostat acts after the thermostat, in every step or at its interval, by the
+    stress at the beginning of the step: in the middle, positions spread too little. Rigid bonds are kept by RATTLE:
+    each drift A ends with positions and velocities that satisfy them, each kick B with velocities that do (with a
+    Langevin bath, the geodesic BAOAB scheme).
 
     Args:
         thermostat: ``None`` for velocity Verlet.
@@ -225,7 +227,7 @@ def splitting(
             raise UserError(
                 "a barostat needs a thermostat, which velocity_verlet lacks; take langevin, nose_hoover or bussi"
             )
-        return Method(start=lambda params, key: (), advance=_verlet, keeps_bonds=True)
+        return Method(start=lambda params, key: (), advance=_verlet, keeps_bonds=True, ends_with_kick=True)
 
     def start(params: Params, key: jax.Array) -> Any:
         bath = thermostat.start(params, key)
@@ -244,7 +246,7 @@ def splitting(
             heat_bath, cell_bath = state.bath
             heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
             longer = middle._replace(step=barostat.interval * step)
-            rescaled = functools.partial(_rescaled, barostat, evaluate, longer)
+            rescaled = functools.partial(_rescaled, barostat, evaluate, longer, state)
             moving = cell_bath, position, velocity, cell, neighbors
             if barostat.interval == 1:
                 moving = rescaled(*moving)
@@ -276,6 +278,7 @@ def splitting(
         received=thermostat.received if barostat is None else None,
         moves_cell=barostat is not None,
         keeps_bonds=True,
+        ends_with_kick=True,
         bath=Bath(temperature, pressure, thermostat.caution) if is_known else None,
     )
 
@@ -284,40 +287,27 @@ def _rescaled(
     barostat: Barostat,
     evaluate: Evaluate,
     middle: MidStep,
+    before: DynamicsState,
     bath: Any,
     position: jax.Array,
     velocity: jax.Array,
     cell: Cell,
     neighbors: Any,
 ) -> tuple[Any, jax.Array, jax.Array, Cell, Any]:
-    """Return bath, position, velocity, cell and neighbors after the barostat has acted."""
+    """Return bath, position, velocity, cell and neighbors after the barostat has acted, by the stress of a state.
+
+    Of particles joined by rigid bonds the centers of mass are moved.
+    """
+    stress, neighbors = evaluate.stress(before.position, neighbors)
     if evaluate.constraints is None:
-        stress, neighbors = evaluate.stress(position, neighbors)
         return *barostat.rescale(bath, position, velocity, cell, stress, middle), neighbors
-    (stress, force), neighbors = evaluate.several(("stress", "force"), position, neighbors)
-    velocity = evaluate.tangent(velocity, position)
-    return *_rescaled_groups(barostat, evaluate, bath, position, velocity, stress, force, middle), neighbors
-
-
-def _rescaled_groups(
-    barostat: Barostat,
-    evaluate: Evaluate,
-    bath: Any,
-    position: jax.Array,
-    velocity: jax.Array,
-    stress: jax.Array,
-    force: jax.Array,
-    middle: MidStep,
-) -> tuple[Any, jax.Array, jax.Array, Cell]:
-    """Return what `Barostat.rescale` does, to the centers of mass of particles joined by rigid bonds."""
-    assert evaluate.constraints is not None  # called only with rigid bonds
     groups = Groups.of(evaluate.constraints, jnp.broadcast_to(middle.mass, (len(position), 1))[:, 0], None)
-    volume = spaces.volume_of(evaluate.cell, position.shape[1])
-    stress = groups.stress(stress, position, force, volume)
+    volume = spaces.volume_of(cell, position.shape[1])
+    stress = groups.stress(stress, before.position, before.force, volume)
     middle = middle._replace(mass=groups.masses())
     centers = groups.centers(position), groups.centers(velocity)
-    bath, moved, rates, cell = barostat.rescale(bath, *centers, evaluate.cell, stress, middle)
-    return bath, groups.carried(position, moved), groups.carried(velocity, rates), cell
+    bath, moved, rates, cell = barostat.rescale(bath, *centers, cell, stress, middle)
+    return bath, groups.carried(position, moved), groups.carried(velocity, rates), cell, neighbors
 
 
 def _verlet(state: DynamicsState, params: Params, mass: jax.Array, evaluate: Evaluate) -> DynamicsState:

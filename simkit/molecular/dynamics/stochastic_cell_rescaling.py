@@ -9,7 +9,6 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import arguments, flag, formula, whole
 from simkit.molecular import spaces
-from simkit.molecular.dynamics.measures import thermal_velocity
 from simkit.molecular.dynamics.method import Schedule, check_given, scheduled
 from simkit.molecular.dynamics.splitting import Barostat, MidStep, key_of_step, seed
 
@@ -36,16 +35,16 @@ INTERVAL = whole("time steps from one change of the cell to the next", 1, low=1,
 def stochastic_cell_rescaling(
     *, pressure: Schedule | None = None, isotropic: bool = True, interval: int = 1
 ) -> Barostat:
-    """Return Bernetti and Bussi's barostat: cell, positions and velocities rescaled by random strains e.
+    """Return Bernetti and Bussi's barostat: cell and positions rescaled by random strains e.
 
         isotropic:     d ln V = b (P - p) dt + sqrt(2 T b / V) dW,              b = compressibility / barostat_time
         anisotropic:   de_ab = b/d (P_ab - p delta_ab) dt + sqrt(2 T b / (d V)) dW_ab,    e symmetric
 
-    with ``V P_ab = sum m v_a v_b - V stress_ab``, P its trace over d, and positions, cell and velocities multiplied by
-    exp(e), exp(e) and exp(-e). With a thermostat it samples the ensemble of constant temperature T and pressure p: the
-    density of volumes is that of the canonical partition function times exp(-p V / T), and the mean of the diagnostic
-    ``pressure`` is p. Where the momentum is conserved, P includes the T / V of the center of mass. An orthorhombic cell
-    given by its sides stays orthorhombic. The steps of the cell are of first order: the relative error of its
+    with ``P_ab = N T / V delta_ab - stress_ab``, P its trace over d, and positions and cell multiplied by exp(e).
+    Velocities stay: their part of the pressure is its mean in the bath, N T / V, as for a Monte Carlo barostat. With a
+    thermostat it samples the ensemble of constant temperature T and pressure p: the density of volumes is that of the
+    canonical partition function times exp(-p V / T), and the mean of the diagnostic ``pressure`` is p. An orthorhombic
+    cell given by its sides stays orthorhombic. The steps of the cell are of first order: the relative error of its
     fluctuations is half the time between two of them over the relaxation time of the volume. A step evaluates the
     stress, which costs as much as the forces: with an interval of 5 to 20 time steps, nothing.
 
@@ -87,16 +86,16 @@ def stochastic_cell_rescaling(
     def rescale(
         bath: jax.Array, position: jax.Array, velocity: jax.Array, cell: jax.Array, stress: jax.Array, middle: MidStep
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        thermal = thermal_velocity(velocity, middle.mass, middle.freedom.conserved)
-        volume = spaces.of_cell(cell, position.shape[1]).volume
-        tensor = _kinetic_tensor(thermal, middle) / volume - stress
+        count, dimension = position.shape
+        volume = spaces.of_cell(cell, dimension).volume
+        tensor = count * middle.temperature / volume * jnp.eye(dimension, dtype=stress.dtype) - stress
         target = middle.params["pressure"] if pressure is None else pressure(middle.params, middle.time)
         axes = 0 if isotropic else cell.ndim
         strain = _strain(key_of_step(bath, middle.iteration), tensor, target, volume, axes, middle)
         return (
             bath,
             _deformed(position, strain),
-            velocity - thermal + _deformed(thermal, -strain),
+            velocity,
             _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
         )
 
@@ -107,13 +106,6 @@ def stochastic_cell_rescaling(
         pressure=pressure or (lambda params, time: params["pressure"]),
         interval=interval,
     )
-
-
-def _kinetic_tensor(thermal: jax.Array, middle: MidStep) -> jax.Array:
-    """Return ``sum m v v``, (d, d), with its mean T along conserved components of the momentum."""
-    kinetic = jnp.sum((middle.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
-    conserved = middle.freedom.conserved
-    return kinetic if conserved is None else kinetic + middle.temperature * conserved
 
 
 def _strain(

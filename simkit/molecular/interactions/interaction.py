@@ -321,7 +321,8 @@ def user_energy(
         is_same = jnp.abs(sides - vectors) <= SAME_ENERGY * (jnp.abs(sides) + jnp.abs(vectors))
         return jnp.where(is_same, found, jnp.nan)
 
-    return dataclasses.replace(interaction, stress=stress)
+    # Both forms of the cell are compared for the stress alone.
+    return dataclasses.replace(interaction, stress=stress, together=None)
 
 
 # Relative difference of an energy between the two forms of a cell that rounding explains.
@@ -345,18 +346,34 @@ def differentiated(
         fits: likewise.
     """
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: Any
+    ) -> tuple[jax.Array, ...]:
+        if "stress" not in names:
+            value, slope = jax.value_and_grad(energy)(position, cell, params, neighbors)
+            found = {"energy": value, "force": -slope}
+            return tuple(found[name] for name in names)
         volume = spaces.volume_of(cell, position.shape[1])
-        return strain_derivative(lambda x, at, p: energy(x, at, p, neighbors), position, cell, params) / volume
+        identity = jnp.eye(position.shape[1], dtype=position.dtype)
+        assert cell is not None  # it has a volume
+
+        def strained(position: jax.Array, strain: jax.Array) -> jax.Array:
+            vectors, change = spaces.lattice_vectors(cell), identity + strain
+            return energy(precise_product(position, change), precise_product(vectors, change), params, neighbors)
+
+        value, (slope, strain) = jax.value_and_grad(strained, (0, 1))(position, jnp.zeros_like(identity))
+        found = {"energy": value, "force": -slope, "stress": strain / volume}
+        return tuple(found[name] for name in names)
 
     return Interaction(
         prepare=prepare,
         refresh=refresh,
         energy=energy,
         force=lambda position, cell, params, neighbors: -jax.grad(energy)(position, cell, params, neighbors),
-        stress=stress,
+        stress=lambda *moment: together(("stress",), *moment)[0],
         sized_like=sized_like,
         fits=fits,
+        together=together,
     )
 
 
@@ -382,30 +399,3 @@ def taken(energy: Callable[[Params], jax.Array], params: Params, names: Sequence
         problem = f"'{idle[0]}' has no effect on the energy, whose function may not take it; remove it from parameters"
         raise UserError(f"{where}: parameter {problem}")
     return chosen
-
-
-def strain_derivative(
-    energy: Callable[[jax.Array, Cell, Params], jax.Array], position: jax.Array, cell: Cell, params: Params
-) -> jax.Array:
-    """Return ``dE/dstrain`` at zero strain, positions and cell deformed alike.
-
-    Args:
-        energy: ``(position, cell, params) -> E``.
-        position: length, (N, d).
-        cell: length, (d,) or (d, d); not free space.
-        params: of the energy.
-
-    Returns:
-        Energy, (d, d), symmetric for an energy that is invariant under rotation.
-
-    """
-    assert cell is not None  # the caller has its volume
-    identity = jnp.eye(position.shape[1], dtype=position.dtype)
-
-    def strained(strain: jax.Array) -> jax.Array:
-        deformation = identity + strain
-        return energy(
-            precise_product(position, deformation), precise_product(spaces.lattice_vectors(cell), deformation), params
-        )
-
-    return jax.grad(strained)(jnp.zeros_like(identity))

@@ -162,6 +162,7 @@ def solution(**settings):
                 "count": 3,
                 "exclude": "none",
                 "bonds": [{"potential": "fene", "members": "chain", "values": {"stiffness": 30, "extent": 1.5}}],
+                "angles": [{"potential": "harmonic", "values": {"stiffness": 20, "angle": 1.9}}],
                 "bond_length": 0.97,
             },
         },
@@ -191,6 +192,8 @@ def test_molecules_are_placed_whole_and_apart_and_the_same_for_one_seed(x64):
             shape = np.linalg.norm(np.subtract(WATER[a], WATER[b]))
             np.testing.assert_allclose(np.linalg.norm(water[:, a] - water[:, b], axis=1), shape, rtol=1e-12)
         np.testing.assert_allclose(np.linalg.norm(np.diff(chains, axis=1), axis=2), 0.97, rtol=0.03)
+        ends = np.linalg.norm(chains[:, 2:] - chains[:, :-2], axis=2)
+        np.testing.assert_allclose(ends, 2 * 0.97 * np.sin(1.9 / 2), rtol=0.03)
         apart = x[:, None] - x[None]
         distance = np.linalg.norm(apart - side * np.round(apart / side), axis=-1)
         molecule = np.concatenate([np.repeat(np.arange(12), 3), np.arange(12, 34)])  # beads of chains are apart, too
@@ -250,6 +253,11 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
             {"bonds": [{"potential": "harmonic", "members": [[0, 4]]}]},
             {},
             r"bonds\[0\].members\[0\] = \[0, 4\] names no atom",
+        ),
+        (
+            {"pairs": [{"potential": "harmonic", "members": [[0, 2], [2, 1]]}]},
+            {},
+            r"members has \[2, 1\], atoms that are bonded",
         ),
         ({"bonds": [{"potential": "fene", "members": "chain"}]}, {}, "values.extent is missing"),
         ({"bonds": [{"energy": "k*x", "members": "chain"}]}, {}, "energy"),

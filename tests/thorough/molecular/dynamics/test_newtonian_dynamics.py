@@ -121,8 +121,10 @@ def test_diagnostics_equal_their_definitions(x64):
     velocity, box = np.asarray(seen["velocity"]), seen["box"][0]
     kinetic = (velocity**2).sum(axis=(1, 2)) / 2
     np.testing.assert_allclose(found["kinetic_energy"], kinetic, rtol=1e-12)
-    # In a bath all 128 components count.
-    np.testing.assert_allclose(found["temperature"], 2 * kinetic / 128, rtol=1e-12)
+    # In a bath all 128 components count, with velocities half a kick before and after.
+    kick = 0.005 / 2 * np.asarray(seen["force"])
+    around = np.stack([velocity - kick, velocity + kick])
+    np.testing.assert_allclose(found["temperature"], (around**2).sum(axis=(2, 3)).mean(axis=0) / 128, rtol=1e-12)
     np.testing.assert_allclose(found["time"], 0.005 * np.arange(121), rtol=1e-12)
     np.testing.assert_allclose(found["momentum"], np.linalg.norm(velocity.sum(axis=1), axis=1), rtol=0, atol=1e-11)
     np.testing.assert_allclose(found["energy"], found["kinetic_energy"] + found["potential_energy"], rtol=1e-12)
@@ -130,9 +132,9 @@ def test_diagnostics_equal_their_definitions(x64):
     exact = gas_interaction("all_pairs")
 
     def energy(stretch):
-        squeezed = velocity[-1] / stretch
+        squeezed = around[:, -1] / stretch
         at = stretch * seen["position"][-1], stretch * box, simulation.params, ()
-        return jnp.sum(squeezed**2) / 2 + exact.energy(*at)
+        return jnp.sum(squeezed**2) / 4 + exact.energy(*at)
 
     slope = jax.jit(jax.grad(energy))(1.0)
     # d/dV = 1 / (2 V) d/dstretch in two dimensions.
@@ -337,5 +339,8 @@ def test_directions_of_conserved_momentum_follow_the_params_of_each_member(x64):
     for order in ([0, 1], [1, 0]):
         found = diagnose(states, {**params, "depth": depth[jnp.array(order)]})
         along = np.array([[1.0, 1.0], [0.0, 1.0]])[order]
-        thermal = np.asarray(found["kinetic_energy"]) - np.sum(along * momentum**2, axis=1) / (2 * 16 * 2.0)
+        kick = 0.005 / 2 * np.asarray(states.force)  # mass times the velocity of half a kick
+        drifts = momentum**2 + kick.sum(axis=1) ** 2
+        thermal = found["kinetic_energy"] + np.sum(kick**2, axis=(1, 2)) / (2 * 2.0)
+        thermal -= np.sum(along * drifts, axis=1) / (2 * 16 * 2.0)
         np.testing.assert_allclose(found["temperature"], 2 * thermal / (32 - along.sum(axis=1)), rtol=1e-12)
