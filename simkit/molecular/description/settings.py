@@ -329,6 +329,24 @@ MOLECULE = table(
             "improper",
             several(several(whole("an atom, from 0"), "an improper", (4,)), "the 4 atoms of each, from 0"),
         ),
+        "torsion_maps": several(
+            table(
+                "maps of two dihedrals, as CMAP of proteins",
+                {
+                    "members": several(
+                        several(whole("an atom, from 0"), "five atoms in a row, or four of each dihedral", (5, 8)),
+                        "atoms of each pair of dihedrals",
+                    ),
+                    "energies": several(
+                        several(formula("an energy", unit="energy"), "those of one angle of the first dihedral"),
+                        "energies at n angles of both, 2 pi k / n from k = 0, which a periodic bicubic spline joins",
+                    ),
+                },
+            ),
+            "its maps of two dihedrals",
+            (),
+            [],
+        ),
         "rigid": several(
             table(
                 "rigid bonds of one length",

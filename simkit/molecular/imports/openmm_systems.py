@@ -79,10 +79,11 @@ class _Reading:
 def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     """Return a system of OpenMM as the keywords of `simkit.molecular.system`.
 
-    Forces: HarmonicBondForce, HarmonicAngleForce, PeriodicTorsionForce, RBTorsionForce, NonbondedForce (exceptions,
-    switch, reaction field, Ewald, particle mesh Ewald), CustomBondForce, CustomAngleForce, CustomTorsionForce and
-    CustomNonbondedForce, whose formulas become expressions; constraints become rigid bonds, which act in dynamics, and
-    particles without mass are frozen. All other forces are refused by name. Units are nm, kJ/mol, g/mol and ps.
+    Forces: HarmonicBondForce, HarmonicAngleForce, PeriodicTorsionForce, RBTorsionForce, CMAPTorsionForce,
+    NonbondedForce (exceptions, switch, reaction field, Ewald, particle mesh Ewald), CustomBondForce, CustomAngleForce,
+    CustomTorsionForce and CustomNonbondedForce, whose formulas become expressions; constraints become rigid bonds,
+    which act in dynamics, and particles without mass are frozen. All other forces are refused by name. Units are nm,
+    kJ/mol, g/mol and ps.
 
     With ``useDispersionCorrection`` the tail is that of all pairs of particles, itself included, as elsewhere in
     simkit; OpenMM counts pairs otherwise, by one part in the number of particles for mixtures.
@@ -228,6 +229,17 @@ def _read_ryckaert_bellemans(force: Any, reading: _Reading) -> None:
     )
 
 
+def _read_maps(force: Any, reading: _Reading) -> None:
+    rows = np.array(list(_rows(force, "Torsion")), int).reshape(-1, 9)
+    for index in range(force.getNumMaps()):
+        size, energies = force.getMapParameters(index)
+        members = rows[rows[:, 0] == index, 1:]
+        if len(members):
+            # OpenMM lists the first angle first.
+            table = np.reshape([_plain(energy) for energy in energies], (size, size)).T.tolist()
+            reading.terms.append(Terms("torsion_maps", {"energies": table}, members))
+
+
 def _read_nonbonded(force: Any, reading: _Reading) -> None:
     method = force.getNonbondedMethod()
     problems = {
@@ -337,6 +349,7 @@ READERS: dict[str, Callable[[Any, _Reading], None]] = {
     "HarmonicAngleForce": _read_angles,
     "PeriodicTorsionForce": _read_torsions,
     "RBTorsionForce": _read_ryckaert_bellemans,
+    "CMAPTorsionForce": _read_maps,
     "NonbondedForce": _read_nonbonded,
     "CustomBondForce": _custom("bonds", 2, "Bond"),
     "CustomAngleForce": _custom("angles", 3, "Angle"),

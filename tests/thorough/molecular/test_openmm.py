@@ -69,6 +69,16 @@ def ryckaert_bellemans(starts):
     return force
 
 
+def maps(starts):
+    force, random = openmm.CMAPTorsionForce(), np.random.default_rng(2)
+    for size in (24, 24, 12):
+        force.addMap(size, random.normal(size=size * size).tolist())
+    for first in starts:
+        for kind, (phi, psi) in enumerate([((0, 1, 2, 3), (4, 1, 2, 3)), ((0, 1, 2, 4), (1, 2, 3, 4))] * 2):
+            force.addTorsion(kind % 3, *(first + a for a in phi), *(first + a for a in psi))
+    return force
+
+
 def nonbonded(method, *, switch=False, tail=False, excepted=True):
     def make(starts):
         force = openmm.NonbondedForce()
@@ -171,6 +181,7 @@ METHODS = openmm.NonbondedForce
 CASES = {
     "terms in free space": (bonded, bending, turning, ryckaert_bellemans, nonbonded(METHODS.NoCutoff)),
     "reaction field": (bonded, bending, nonbonded(METHODS.CutoffPeriodic, switch=True)),
+    "maps": (bonded, maps),
     "Ewald": (bonded, nonbonded(METHODS.Ewald)),
     "custom": (custom_bonds, custom_angles, custom_torsions, custom_nonbonded),
 }
@@ -201,8 +212,8 @@ def test_constraints_become_rigid_bonds_and_particles_without_mass_are_frozen():
 
 
 def test_what_is_not_served_is_refused_by_name():
-    with pytest.raises(UserError, match="CMAPTorsionForce is not served"):
-        molecular.from_openmm(molecules(lambda starts: openmm.CMAPTorsionForce()), positions(4))
+    with pytest.raises(UserError, match="GBSAOBCForce is not served"):
+        molecular.from_openmm(molecules(lambda starts: openmm.GBSAOBCForce()), positions(4))
     with pytest.raises(UserError, match="NonbondedForce with the method LJPME is not served"):
         molecular.from_openmm(molecules(nonbonded(METHODS.LJPME)), positions(4))
 
