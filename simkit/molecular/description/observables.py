@@ -306,13 +306,14 @@ def _unbound(system: System, moment: Moment) -> Observations:
     position, params = moment.position, moment.params
     limit, reach = UNBOUND * system.scale(params).length, system.interactions.reach(params)
     limit = limit if reach is None else jnp.where(reach > 0, jnp.minimum(limit, reach), limit)
-    indices = jnp.arange(len(position))
+    indices, padding = jnp.arange(len(position)), system.placing.places.padding
+    absent = jnp.zeros(len(position), bool) if padding is None else padding.absent(params)
 
     def is_alone(index: jax.Array) -> jax.Array:
         squared = jnp.sum((position - position[index]) ** 2, axis=1)
-        return jnp.min(jnp.where(indices == index, jnp.inf, squared)) > limit**2
+        return jnp.min(jnp.where((indices == index) | absent, jnp.inf, squared)) > limit**2
 
-    count = jnp.sum(jax.lax.map(is_alone, indices, batch_size=ROWS))
+    count = jnp.sum(jax.lax.map(is_alone, indices, batch_size=ROWS) & ~absent)
     return Observations({}, {"unbound": count.astype(position.dtype)})
 
 

@@ -13,6 +13,7 @@ from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.description.checks import checker
 from simkit.molecular.description.composition import System, composition
 from simkit.molecular.description.observables import stiffness_names
+from simkit.molecular.description.padding import PARTICLES
 from simkit.molecular.description.particles import SystemCell
 from simkit.molecular.description.running_means import averaged_over_run, mean_quantities
 from simkit.molecular.description.settings import SETTINGS
@@ -168,6 +169,8 @@ def quantities(system: System) -> dict[str, Quantity]:
             "relax.force_tolerance, or take a longer cutoff",
         )
     usual |= {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
+    if system.placing.places.padding is not None:
+        usual["particles"] = PARTICLES
     for kind in system.particles.molecules.kinds:
         for name, atoms in kind.measured().items():
             if name in usual:

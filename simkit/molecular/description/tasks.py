@@ -22,6 +22,7 @@ from simkit.molecular.barriers.band import nudged_elastic_band
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.formulas import TIME, with_converted_params
 from simkit.molecular.description.observables import Moment, observe, observed_dimensions, rattlers, see
+from simkit.molecular.description.padding import unpadded
 from simkit.molecular.description.particles import particles_of
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
@@ -55,7 +56,8 @@ def simulation_of(system: System) -> Simulation:
         potential = {"energy": "potential_energy", "energy_per_particle": "potential_energy_per_particle"}
         return numbers | {other: numbers[name] for name, other in potential.items()}
 
-    return dataclasses.replace(simulation, diagnose=diagnose)
+    named, padding = dataclasses.replace(simulation, diagnose=diagnose), system.placing.places.padding
+    return named if padding is None else unpadded(named, padding)
 
 
 def _refuse_moving_cell(system: System, settings: Settings, key: str, value: str) -> None:
@@ -89,6 +91,13 @@ def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
     def moment(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
         return Moment(position, cell, view(params), neighbors)
 
+    padding = system.placing.places.padding
+
+    def loose(*at: Any) -> jax.Array:
+        """Return the mask of rattlers and absent particles, which the derivative keeps where they are."""
+        absent = jnp.bool_(False) if padding is None else padding.absent(at[2])
+        return absent | rattlers(system, moment(*at)) if system.has_rattlers else absent
+
     return relaxation(
         with_converted_params(system.interaction, view),
         system.placing.start if position is None else lambda params, key: position,
@@ -101,7 +110,7 @@ def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
         pressure=system.names.number(settings["pressure"]).number,
-        rattlers=(lambda *at: rattlers(system, moment(*at))) if system.has_rattlers else None,
+        rattlers=loose if system.has_rattlers or padding is not None else None,
         frozen=system.frozen,
         observe=lambda position, cell, params: observe(system, position, params),
         inspect=lambda *at: see(system, moment(*at)),
