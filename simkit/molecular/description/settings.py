@@ -67,6 +67,7 @@ OBSERVED = (
     "origin",
     "lattice_constant",
     "elastic_constants",
+    "stress",
     "molecules",
 )
 

@@ -206,7 +206,7 @@ def moved(system: System) -> Simulation:
     def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:
         # Params may have changed since the list was refreshed.
         neighbors = interaction.refresh(state.neighbors, state.position, cell, params[OWN])
-        return Moment(state.position, cell, params[OWN], neighbors)
+        return Moment(state.position, cell, params[OWN], neighbors, state.velocity)
 
     def of_part(part: Any) -> dict[str, Any]:
         """Return the arguments of a thermostat or barostat: schedules of its values, and its options."""
@@ -224,7 +224,7 @@ def moved(system: System) -> Simulation:
             observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
         ),
         "measure": lambda state, cell, params: (
-            see(system, Moment(state.position, cell, params[OWN], state.neighbors)).numbers
+            see(system, Moment(state.position, cell, params[OWN], state.neighbors, state.velocity)).numbers
         ),
         "dimensions": observed_dimensions(system),
     }
