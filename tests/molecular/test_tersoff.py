@@ -61,7 +61,7 @@ def told():
 
             where = position, cell, params, ACTS.prepare(position, cell, params)
             slopes = jax.value_and_grad(energy, (0, 1, 2))(position, jnp.zeros((3, 3)), params)
-            return slopes, ACTS.force(*where), ACTS.stress(*where)
+            return slopes, *ACTS.several(("force", "stress"), *where)
 
         params = jax.tree.map(jnp.asarray, SILICON_OF_TERSOFF)
         lowered = jax.jit(at).lower(cluster(), params)

@@ -16,7 +16,7 @@ from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interactions.interaction import Interaction, ManyBody
+from simkit.molecular.interactions.interaction import Interaction, ManyBody, Quantities
 from simkit.molecular.neighbors import neighbor_list
 from simkit.molecular.neighbors.neighbor_list import NeighborList, Within
 from simkit.molecular.spaces import Cell, Components
@@ -115,39 +115,37 @@ def tersoff(*, capacity: int = 16, skin: float = 0.1) -> Interaction:
             raise UserError(f"positions have shape {position.shape}; Tersoff's energy needs three dimensions")
         return within.prepare(position, cell, params)
 
-    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
+    def together(
+        names: Quantities, position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList
+    ) -> tuple[jax.Array, ...]:
+        volume = spaces.volume_of(cell, 3) if "stress" in names else 1.0
         apart, is_used = _separations(position, cell, neighbors)
-        return within.valid_or_nan(_energies(apart, is_used, params).sum(), cell, params, neighbors)
 
-    def force(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        apart, is_used = _separations(position, cell, neighbors)
-        slopes = jax.grad(lambda apart: _energies(apart, is_used, params).sum())(apart)
-        partner = _place_in_list_of_neighbor(neighbors)
-        exerted = [slope.sum(axis=0) for slope in slopes]
-        received = [
-            jnp.where(is_used, slope.ravel().at[partner].get(mode="promise_in_bounds"), 0).sum(axis=0)
-            for slope in slopes
-        ]
-        columns = [theirs - own for own, theirs in zip(exerted, received, strict=True)]
-        value = neighbor_list.to_particles(neighbors, jnp.stack(columns, axis=-1))
-        return within.valid_or_nan(value, cell, params, neighbors)
+        def total(apart: Components) -> jax.Array:
+            return _energies(apart, is_used, params).sum()
 
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        volume = spaces.volume_of(cell, 3)
-        apart, is_used = _separations(position, cell, neighbors)
-        slopes = jax.grad(lambda apart: _energies(apart, is_used, params).sum())(apart)
-        tensor = jnp.stack([jnp.stack([(a * g).sum() for g in slopes]) for a in apart])
-        return within.valid_or_nan((tensor + tensor.T) / (2 * volume), cell, params, neighbors)
+        results = dict[str, jax.Array]()
+        if names == ("energy",):
+            results["energy"] = total(apart)
+        else:
+            results["energy"], slopes = jax.value_and_grad(total)(apart)
+            if "force" in names:
+                results["force"] = _forces(slopes, is_used, neighbors)
+            if "stress" in names:
+                tensor = jnp.stack([jnp.stack([(a * g).sum() for g in slopes]) for a in apart])
+                results["stress"] = (tensor + tensor.T) / (2 * volume)
+        return tuple(within.valid_or_nan(results[name], cell, params, neighbors) for name in names)
 
     return Interaction(
         prepare=prepare,
         refresh=within.refresh,
-        energy=energy,
-        force=force,
-        stress=stress,
+        energy=lambda *moment: together(("energy",), *moment)[0],
+        force=lambda *moment: together(("force",), *moment)[0],
+        stress=lambda *moment: together(("stress",), *moment)[0],
         sized_like=lambda neighbors: tersoff(capacity=neighbors.capacity, skin=skin),
         is_translation_invariant=True,
         fits=within.fits,
+        together=together,
     )
 
 
@@ -158,6 +156,16 @@ def _separations(position: jax.Array, cell: Cell, neighbors: NeighborList) -> tu
     difference = tuple(x - x.at[index].get(mode="promise_in_bounds") for x in columns)
     is_used = index != jnp.arange(index.shape[1], dtype=index.dtype)
     return spaces.of_cell(cell, 3).separation(difference), is_used
+
+
+def _forces(slopes: Components, is_used: jax.Array, neighbors: NeighborList) -> jax.Array:
+    """Return the forces, (N, 3), from the derivatives of the energy by the separations, (K, N) each."""
+    partner = _place_in_list_of_neighbor(neighbors)
+    columns = [
+        jnp.where(is_used, slope.ravel().at[partner].get(mode="promise_in_bounds"), 0).sum(axis=0) - slope.sum(axis=0)
+        for slope in slopes
+    ]
+    return neighbor_list.to_particles(neighbors, jnp.stack(columns, axis=-1))
 
 
 def _place_in_list_of_neighbor(neighbors: NeighborList) -> jax.Array:
