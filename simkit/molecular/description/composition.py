@@ -46,6 +46,7 @@ from simkit.molecular.description.units import constants_of
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.interaction import combined as sum_of
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.spaces import Cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +102,20 @@ class System:
         """Mask of the particles that do not move, (N,) booleans; ``None`` if all do."""
         mask = self.particles.frozen
         return mask if mask.any() else None
+
+    @property
+    def held(self) -> np.ndarray | None:
+        """Mask of the particles that do not move by themselves: frozen ones and virtual sites; ``None`` if all do."""
+        sites, frozen = self.particles.molecules.sites, self.frozen
+        if sites is None:
+            return frozen
+        mask = sites.mask(self.particles.count)
+        return mask if frozen is None else mask | frozen
+
+    def placed(self, position: jax.Array, cell: Cell) -> jax.Array:
+        """Return positions with virtual sites in their places, (N, d)."""
+        sites = self.particles.molecules.sites
+        return position if sites is None else sites.placed(position, cell)
 
     @property
     def has_rattlers(self) -> bool:
@@ -234,6 +249,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     interaction = interactions.interaction(
         particles, images, capacity_of_images, of_particles="energy_of_particle" in settings["observed"]
     )
+    if (sites := molecules.sites) is not None:
+        interaction = sites.interaction(interaction)
     own_scale = (settings["barrier"] or relax)["scale"]
     scale, stiffness = scale_of(own_scale, names, interactions, placing)
     return System(

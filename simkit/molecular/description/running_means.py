@@ -194,6 +194,8 @@ def _shears(system: System) -> tuple[str, ...]:
 def _of_molecules(system: System, moving: Arrays, params: Params) -> Arrays:
     """Return position and velocity of the centers of mass of molecules, and from their first to their last atoms."""
     mass, means = system.particles.of_each("mass", params), {name: [] for name in (*moving, "ends")}
+    if (sites := system.particles.molecules.sites) is not None:
+        mass = jnp.where(jnp.asarray(sites.mask(len(mass))), 0, mass)
     for kind in system.particles.molecules.kinds:
         weight = mass[kind.particles]
         weight = (weight / weight.sum(axis=1, keepdims=True))[..., None]

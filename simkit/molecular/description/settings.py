@@ -348,6 +348,21 @@ MOLECULE = table(
             (),
             [],
         ),
+        "sites": several(
+            table(
+                "virtual sites, which are where others are on average",
+                {
+                    "members": several(
+                        several(whole("an atom, from 0"), "a site, and the atoms it is between"),
+                        "the site and two or more atoms of each; for exclusions it is bonded to the first of these",
+                    ),
+                    "weights": several(number("a weight"), "of these atoms, 1 in all"),
+                },
+            ),
+            "its virtual sites, such as the charge of a water of four sites; their mass has no effect",
+            (),
+            [],
+        ),
         "rigid": several(
             table(
                 "rigid bonds of one length",
