@@ -63,7 +63,11 @@ def load_weights(file: Path | str, like: Any) -> Any:
         UserError: if the file cannot be read, or a name or shape differs; names it.
 
     Example:
-        See `save_weights`.
+        >>> import importlib.util, pathlib, tempfile
+        >>> if importlib.util.find_spec("safetensors") is not None:
+        ...     file = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+        ...     file = simkit.export.save_weights({"bias": jnp.arange(3.0)}, file)
+        ...     assert simkit.export.load_weights(file, like={"bias": jnp.zeros(3)})["bias"].tolist() == [0.0, 1.0, 2.0]
     """
     path, where = Path(file), f"load_weights: {one_line(str(file), 60)}"
     library = _safetensors("load_weights")
