@@ -274,6 +274,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
 def _without_meaning(settings: Settings, sequence: tuple[str, ...], particles: Particles) -> Iterator[tuple[str, bool]]:
     """Yield what absent atoms cannot take part in, and whether it is there."""
     yield "task but relax", sequence != ("relax",)
+    yield "cell that relaxes", settings["relax"]["cell"]
     yield "molecules", bool(particles.molecules.kinds)
     yield "fields and walls", bool(settings["fields"] or settings["walls"])
     yield "observed quantities", bool(settings["observed"])

@@ -76,6 +76,7 @@ def test_a_number_of_no_structure_is_refused_before_a_run_and_nan_within(x64):
 def test_what_absent_atoms_lack_is_refused():
     for settings, match in (
         ({"task": "dynamics", "relax": None, "dynamics": {"time_step": 0.1}}, "no task but relax"),
+        ({"relax": {"cell": True, "pressure": "sigma"}}, "no cell that relaxes"),
         ({"fields": [{"energy": "x**2"}]}, "no fields and walls"),
         ({"observed": ["elastic_constants"]}, "no observed quantities"),
         ({"interactions": [{**PAIRS, "method": "all_pairs"}]}, "'all_pairs' has no place"),
