@@ -12,7 +12,7 @@ WEIGHTS = {"layers": [{"weight": jnp.arange(6.0).reshape(2, 3), "bias": jnp.ones
 
 
 def test_a_tree_of_weights_is_read_back_by_its_paths_in_the_types_of_the_model(tmp_path, x64):
-    from safetensors.numpy import load_file
+    from safetensors.numpy import load_file  # type: ignore[import-not-found]
 
     file = export.save_weights(WEIGHTS, tmp_path / "model.safetensors")
     arrays = load_file(file)

@@ -88,7 +88,7 @@ def test_maps_of_two_torsions_are_those_of_openmm_and_have_exact_derivatives(x64
     maps = {"maps": jnp.asarray(np.sin(1 + index[:, None] + 2 * index**2))[None]}
     twist = bonded.torsion_map_interaction([[0, 1, 2, 3, 4]])
     # Reference platform of OpenMM 8.6.
-    assert float(twist.energy(CHAIN, None, maps, ())) == pytest.approx(-0.9006642260378595, rel=1e-12)
+    assert float(twist.energy(jnp.asarray(CHAIN), None, maps, ())) == pytest.approx(-0.9006642260378595, rel=1e-12)
     ends = [[0.01164879, -0.17473184, 0.73387372], [-3.5697418, 0.88240809, 6.37740389]]
     np.testing.assert_allclose(twist.force(jnp.asarray(CHAIN), None, maps, ())[jnp.array([0, 4])], ends, atol=1e-8)
 

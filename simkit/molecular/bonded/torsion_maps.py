@@ -69,7 +69,7 @@ def torsion_maps(members: Members, parameters: Parameters, kinds: np.ndarray | N
         rows = rows[:, [0, 1, 2, 3, 1, 2, 3, 4]]
     which = np.zeros(len(rows), np.int32) if kinds is None else np.asarray(kinds, np.int32)
     made = functools.partial(_energies, which)
-    return TorsionMaps(made, lambda: None, rows, parameters, which)
+    return TorsionMaps(made, lambda phi: phi, rows, parameters, which)
 
 
 def _energies(kinds: np.ndarray, _: Energy, separations: Separations, values: Values) -> jax.Array:

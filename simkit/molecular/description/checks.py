@@ -61,7 +61,7 @@ def checker(system: System) -> Callable[[Params, jax.Array], None]:
             refuse_ended(in_time, params, (system.dynamics["steps"] or steps) * step)
 
     every, padding = np.arange(system.particles.count), placing.places.padding
-    number = padding and checked(padding, system.interaction, system.cell, cell.dimension)
+    number = None if padding is None else checked(padding, system.interaction, system.cell, cell.dimension)
 
     def check(params: Params, key: jax.Array) -> None:
         atoms = every if padding is None or number is None else padding.atoms(number(params))

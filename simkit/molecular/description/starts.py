@@ -142,9 +142,9 @@ def structure(settings: Settings, names: Names) -> Places:
     where, which = settings.path("structure"), names.number(settings["frame"])
     if (number := number_of(which.expression.syntax.text)) is None:
         return _of_frames(frames, *padding_of(which, frames, where), where)
-    number = int(number) if number == int(number) else number
-    whole("frame", low=-1, high=len(frames) - 1).check(number, settings.path("frame"))
-    return _of_structure(frames[number], where)
+    written = int(number) if number == int(number) else number
+    whole("frame", low=-1, high=len(frames) - 1).check(written, settings.path("frame"))
+    return _of_structure(frames[int(number)], where)
 
 
 @part(

@@ -54,7 +54,7 @@ def parse_tersoff(content: str, elements: Sequence[str], where: str = "tersoff")
     """
     entries = _entries(content, where)
     needed = [(i, j, k) for i in elements for j in elements for k in elements]
-    known = {name for names in entries for name in names}
+    known = tuple({name for names in entries for name in names})
     for names in needed:
         if names not in entries:
             hint = next((nearest(name, known) for name in names if name not in known), "")
