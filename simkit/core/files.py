@@ -66,6 +66,26 @@ def read_text(
     return decoded
 
 
+def read_texts(path: Path, where: str) -> str:
+    """Return the text of a file, or those of all files of a folder whose names match a pattern, one after the other.
+
+    Args:
+        path: the file; with ``*`` in its name, a pattern of names, such as ``relaxed/*.xyz``, in alphabetical order.
+        where: name of the place in errors.
+
+    Raises:
+        UserError: if one cannot be read, is too large, or is not text; or if no name matches.
+    """
+    if "*" not in path.name:
+        return read_text(path, where)
+    if not (files := sorted(path.parent.glob(path.name))):
+        raise UserError(f"{where}: no file is named {one_line(str(path), 60)}; check the pattern")
+    texts = [read_text(file, where) for file in files]
+    if sum(map(len, texts)) > MAX_FILE_BYTES:
+        raise UserError(f"{where}: the {len(files)} files are over {MAX_FILE_BYTES // 2**20} MiB together; give fewer")
+    return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts)
+
+
 def binary_text(content: bytes, name: str) -> str:
     """Return bytes as lines of text with the name of their file, see `content_of`."""
     return f"{BINARY}{' '.join(name.split())}\n{base64.encodebytes(content).decode()}"

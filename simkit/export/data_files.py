@@ -302,16 +302,18 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
     # Atomic number of each species, (species,); 0, the symbol X, where the name is not a chemical symbol.
     names = outcome.labels["coordinates"].get("species_names", [])
     of_species = np.array([atomic_numbers.get(name, 0) for name in names] or [0], np.int32)
-    species = observed["species"].astype(int) if names else np.zeros(position.shape[:2], int)
+    kinds = observed["species"] if names else np.zeros(position.shape[:2])
     periodic = outcome.labels["coordinates"].get("periodic", True)
     for index in range(len(position)):
         cell = _cell(observed, index)
+        # Particles without a species are the padding of a smaller structure.
+        is_there = ~np.isnan(kinds[index].astype(float))
         yield Structure(
-            symbols=tuple(chemical_symbols[number] for number in of_species[species[index]]),
-            position=position[index],
+            symbols=tuple(chemical_symbols[number] for number in of_species[kinds[index][is_there].astype(int)]),
+            position=position[index][is_there],
             cell=cell,
             periodic=cell is not None and tuple(np.broadcast_to(np.asarray(periodic, bool), len(cell)).tolist()),
-            arrays={name: array[index] for name, array in columns.items()},
+            arrays={name: array[index][is_there] for name, array in columns.items()},
             info={name: array[index].item() for name, array in info.items()},
         )
 

@@ -35,6 +35,7 @@ POTENTIALS = Registry(
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "tersoff": "simkit.molecular.interactions.tersoff:many_body",
+        "tersoff_file": "simkit.molecular.interactions.tersoff_files:tersoff_file",
         "weeks_chandler_andersen": "simkit.molecular.potentials.weeks_chandler_andersen:weeks_chandler_andersen",
     },
     DECLARED,

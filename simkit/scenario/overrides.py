@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
-from simkit.core.files import read_text
+from simkit.core.files import read_texts
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
@@ -105,7 +105,8 @@ def with_values(scenario: Scenario, values: Mapping[str, Any], where: Callable[[
 
     Args:
         scenario: to be changed.
-        values: plain data by key; keys as for ``apply_overrides``. A ``Path`` is replaced by the text of that file.
+        values: plain data by key; keys as for ``apply_overrides``. A ``Path`` is replaced by the text of that file, or
+            of all files whose names match it.
         where: ``key -> name`` of the key in errors.
 
     Raises:
@@ -262,7 +263,7 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
 def _unwrapped(value: Any, label: str) -> Any:
     """Return plain data: lists in place of arrays, the text of the file in place of a path."""
     value = unwrapped(value, label)
-    return read_text(value, label) if isinstance(value, Path) else value
+    return read_texts(value, label) if isinstance(value, Path) else value
 
 
 def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Numbers:

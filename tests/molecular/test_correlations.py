@@ -105,3 +105,34 @@ def test_correlations_that_a_cell_cannot_have_are_refused_in_one_line():
         free_particles(8, structure_factor={"largest": 0.1})
     with pytest.raises(UserError, match=r"averages.correlation.lags"):
         free_particles(8, correlation={"lags": 2})
+
+
+def test_stress_and_viscosity_of_a_run_are_those_of_its_samples(x64):
+    run = simkit.run(
+        system(
+            particles={"bead": {}},
+            start={"lattice": "face_centered_cubic", "repeats": [2, 2, 2]},
+            cell={"density": 0.8},
+            interactions=[{"potential": "lennard_jones", "cutoff": 1.5, "ending": "shift_force"}],
+            task="dynamics",
+            dynamics={"time_step": 0.004, "temperature": 1.0},
+            observed=["stress"],
+            averages={"every": 2, "skip": 0, "of": ["stress_xy"], "correlation": {"lags": 3}},
+            parameters={"epsilon": 1.0, "sigma": 1.0},
+        ),
+        steps=7,
+        every=1,
+    )
+    volume, count = 32 / 0.8, 32
+    trace = sum(run[f"stress_{axes}"].values for axes in ("xx", "yy", "zz"))
+    np.testing.assert_allclose(-trace / 3 + run["temperature"] / volume, run["pressure"], rtol=1e-12)
+    kinetic = 3 * (count - 1) / 2 * run["temperature"]
+    np.testing.assert_allclose(kinetic, run["kinetic_energy"], rtol=1e-12)
+    # The first sample is after two time steps; each counts once there are three before it.
+    shear = np.stack([run[f"stress_{axes}"].values[1:] for axes in ("yz", "xz", "xy")])
+    lags = [np.mean(shear[:, 3:] * shear[:, 3 - lag : 7 - lag]) for lag in range(4)]
+    np.testing.assert_allclose(run["stress_autocorrelation"].values[-1], lags, rtol=1e-10)
+    integral = 2 * 0.004 * (lags[0] / 2 + lags[1] + lags[2] + lags[3] / 2)
+    expected = volume / run["temperature"].values[4:].mean() * integral
+    assert float(run["viscosity"].values[-1]) == pytest.approx(expected, rel=1e-10)
+    assert float(run["mean_stress_xy"].values[-1]) == pytest.approx(shear[2, 3:].mean(), rel=1e-10)

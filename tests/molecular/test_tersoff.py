@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular import structures
-from simkit.molecular.interactions import tersoff
+from simkit.errors import UserError
+from simkit.molecular import structures, system
+from simkit.molecular.interactions import parse_tersoff, tersoff
 from simkit.molecular.interactions.tersoff import SILICON_OF_TERSOFF, diamond_bond
 from tests.programs import operations_of
 
@@ -61,7 +62,7 @@ def told():
 
             where = position, cell, params, ACTS.prepare(position, cell, params)
             slopes = jax.value_and_grad(energy, (0, 1, 2))(position, jnp.zeros((3, 3)), params)
-            return slopes, ACTS.force(*where), ACTS.stress(*where)
+            return slopes, *ACTS.several(("force", "stress"), *where)
 
         params = jax.tree.map(jnp.asarray, SILICON_OF_TERSOFF)
         lowered = jax.jit(at).lower(cluster(), params)
@@ -128,3 +129,51 @@ def test_a_force_on_an_accelerator_has_neither_loops_nor_scattered_sums():
     found = operations_of(ACTS.force, position, cell, params, neighbors)
     assert found["gather"] and not found["scatter"] and not found["case"] and not found["while"]
     assert jax.eval_shape(ACTS.force, position, cell, params, neighbors).dtype == jnp.float32
+
+
+# Rows for LAMMPS of silicon and carbon, doi:10.1103/PhysRevB.39.5566; some numbers of unlike atoms are made up.
+ENTRIES = """
+C  C  C  3 1.0 0.0 38049  4.3484 -.57058 .72751 0.00000015724 2.2119 346.7 1.95 0.15 3.4879 1393.6
+Si Si Si 3 1.0 0.0 100390 16.217 -.59825 .78734 0.0000011 1.73222 471.18 2.85 0.15 2.4799 1830.8
+Si Si C  3 1.0 0.0 100390 16.217 -.59825 0.0 0.0 0.0 0.0 2.36 0.15 0.0 0.0
+Si C  C  3 1.0 0.0 100390 16.217 -.59825 .787340 0.0000011 1.97205 395.126 2.36 0.15 2.9839 1597.3111
+C  Si Si 3 1.0 0.0 38049 4.3484 -.57058 .72751 0.00000015724 1.97205 395.126 2.36 0.15 2.9839 1597.3111
+C  Si C  3 1.0 0.0 38049 4.3484 -.57058 0.0 0.0 0.0 0.0 1.95 0.15 0.0 0.0
+C  C  Si 3 0.9 0.4 38049 4.3484 -.57058 0.0 0.0 0.0 0.0 2.36 0.15 0.0 0.0
+Si C  Si 1 1.1 0.7 100390 16.217 -.59825 0.0 0.0 0.0 0.0 2.85 0.15 0.0 0.0
+"""
+# Of zinc blende, in quarters of the cell.
+SITES = [[0, 0, 0], [0, 2, 2], [2, 0, 2], [2, 2, 0], [1, 1, 1], [1, 3, 3], [3, 1, 3], [3, 3, 1]]
+
+
+def test_a_mixture_of_a_file_has_the_energy_of_lammps(x64):
+    position = np.array(SITES) * 1.1 + 0.1 * np.sin(np.arange(24)).reshape(8, 3)
+    # Atoms 0, 1, 2 and 7 are silicon.
+    mixture = system(
+        particles={"silicon": {"count": 4}, "carbon": {"count": 4}},
+        interactions=[
+            {
+                "potential": "tersoff_file",
+                "file": "SiC.tersoff",
+                "text": ENTRIES,
+                "elements": {"silicon": "Si", "carbon": "C"},
+            }
+        ],
+        start={"positions": position[[0, 1, 2, 7, 3, 4, 5, 6]].tolist()},
+        cell={"lengths": [4.4, 4.4, 4.4]},
+        units="metal",
+        parameters={"unused": 1.0},
+    )
+    found = jax.jit(lambda params: mixture.diagnose(mixture.init(params, jax.random.key(0)), params))(mixture.params)
+    # LAMMPS of 22 July 2025.
+    assert float(found["energy"]) == pytest.approx(-36.89529483547993, rel=1e-10)
+
+
+def test_entries_that_are_missing_or_no_numbers_are_named():
+    for content, elements, match in (
+        (ENTRIES, ["Si", "Ge"], "there is no entry Si Si Ge"),
+        (ENTRIES.replace("346.7", "many"), ["C"], "entry C C C: could not convert string to float: 'many'"),
+        (ENTRIES.replace(" 1393.6", ""), ["C"], "words are no entries of 17"),
+    ):
+        with pytest.raises(UserError, match=match):
+            parse_tersoff(content, elements)

@@ -11,6 +11,7 @@ from simkit.molecular.bonded.potentials import (
 )
 from simkit.molecular.bonded.terms import angle_interaction, bond_interaction, dihedral_interaction
 from simkit.molecular.bonded.topology import Topology, chain, joined, molecule
+from simkit.molecular.bonded.torsion_maps import torsion_map_interaction
 
 __all__ = [
     "AngularPotential",
@@ -27,4 +28,5 @@ __all__ = [
     "molecule",
     "periodic_dihedral",
     "ryckaert_bellemans",
+    "torsion_map_interaction",
 ]

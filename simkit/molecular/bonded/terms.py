@@ -307,7 +307,7 @@ def _of_angle(energy: Energy, separations: Separations, values: Values) -> jax.A
     return _through(energy, cosine, jnp.atan2(sine, cosine), -sine, -cosine, values, near)
 
 
-def _dihedral(separations: Separations) -> jax.Array:
+def dihedral_of(separations: Separations) -> jax.Array:
     """Return the signed angle of three bonds in a row, (K,), radians; a constant 0 where two of them are parallel."""
     first, second, third = separations
     if len(first) != 3:
@@ -325,7 +325,7 @@ def _is_rounding(normal: Components, a: Components, b: Components) -> jax.Array:
 
 
 def _of_dihedral(energy: Energy, separations: Separations, values: Values) -> jax.Array:
-    return energy(_dihedral(separations), **values)
+    return energy(dihedral_of(separations), **values)
 
 
 def _through(

@@ -16,7 +16,8 @@ from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.bonded.potentials import AngularPotential
 from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
-from simkit.molecular.bonded.topology import EXCLUSIONS
+from simkit.molecular.bonded.topology import EXCLUSIONS, checked_members
+from simkit.molecular.bonded.torsion_maps import LEAST, steepest, torsion_maps
 from simkit.molecular.description.formulas import Names, Numbers, refuse_idle, refuse_mixing
 from simkit.molecular.description.molecules import MoleculeKind, Molecules
 from simkit.molecular.description.pair_energies import PairTerm, WholeTerm, at_pairs, function_of
@@ -108,7 +109,51 @@ def bonded_energies(molecules: Molecules, names: Names, dimension: int) -> tuple
                 )
                 group = groups.setdefault((size, table["potential"], *options, *sorted(table["values"])), [])
                 group.append((kind, key, table))
-    return tuple(_of_group(group, names) for group in groups.values())
+    maps: dict[int, list[tuple[MoleculeKind, Settings]]] = {}
+    for kind in molecules.kinds:
+        for table in kind.settings["torsion_maps"]:
+            maps.setdefault(_grid(table, dimension), []).append((kind, table))
+    return (
+        *(_of_group(group, names) for group in groups.values()),
+        *(_of_maps(group, names, count) for count, group in maps.items()),
+    )
+
+
+def _grid(table: Settings, dimension: int) -> int:
+    """Return the number of angles of a map of two dihedrals."""
+    rows = table["energies"]
+    if dimension != 3:
+        raise table.refuse("members", "are those of dihedrals, which need three dimensions; leave the map out")
+    if len(rows) < LEAST or any(len(row) != len(rows) for row in rows):
+        sizes = sorted({len(row) for row in rows})
+        raise table.refuse("energies", f"has {len(rows)} rows of {sizes} numbers; give n of n, at least {LEAST}")
+    return len(rows)
+
+
+def _of_maps(group: list[tuple[MoleculeKind, Settings]], names: Names, count: int) -> BondedEnergy:
+    """Return the terms of the maps of one grid."""
+    texts = [text for _, table in group for row in table["energies"] for text in row]
+    numbers = Numbers([names.number(text) for text in texts])
+
+    def values(params: Params) -> dict[str, jax.Array]:
+        return computed_once({"maps": numbers(params).reshape(len(group), count, count)})
+
+    members = [kind.repeated(_eight(kind, table)) for kind, table in group]
+    kinds = np.repeat(np.arange(len(group)), [len(rows) for rows in members])
+    potential = AngularPotential(lambda phi: phi, lambda *, maps: steepest(maps))
+    terms = torsion_maps(np.concatenate(members), values, kinds)
+    return BondedEnergy(tuple(table.where for _, table in group), potential, terms, values, ())
+
+
+def _eight(kind: MoleculeKind, table: Settings) -> np.ndarray:
+    """Return the atoms of both dihedrals of each term, (K, 8)."""
+    rows = [row if len(row) == 8 else (*row[:4], *row[1:]) for row in table["members"]]
+    if not rows:
+        raise table.refuse("members", "gives no dihedrals; leave the table out")
+    for row in rows:
+        for atoms in (row[:4], row[4:]):
+            checked_members([atoms], "dihedrals", kind.size, table.path("members"))
+    return np.array(rows, np.int32)
 
 
 def _of_group(group: list[tuple[MoleculeKind, str, Settings]], names: Names) -> BondedEnergy:

@@ -18,6 +18,7 @@ from simkit.molecular.description.composition import System
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME
 from simkit.molecular.description.interactions import Interactions
+from simkit.molecular.description.padding import checked
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import Particles, SystemCell, refuse_no_volume
 from simkit.molecular.description.settings import POTENTIAL
@@ -59,7 +60,11 @@ def checker(system: System) -> Callable[[Params, jax.Array], None]:
             step = float(names.number(system.dynamics["time_step"]).number(params))
             refuse_ended(in_time, params, (system.dynamics["steps"] or steps) * step)
 
+    every, padding = np.arange(system.particles.count), placing.places.padding
+    number = None if padding is None else checked(padding, system.interaction, system.cell, cell.dimension)
+
     def check(params: Params, key: jax.Array) -> None:
+        atoms = every if padding is None or number is None else padding.atoms(number(params))
         _refuse_numbers(system.interactions, numbers, params)
         refuse_no_volume(cell, params)
         _refuse_short_cell(system, params)
@@ -69,8 +74,8 @@ def checker(system: System) -> Callable[[Params, jax.Array], None]:
             start = jax.jit(placing.start)(params, key)  # one program compiles faster than each of its operations
             if placing.places.where is not None:
                 vectors = None if cell.is_free else np.asarray(cell.vectors(params))
-                _refuse_same_place(system, np.asarray(start), vectors, placing.places.where)
-        _refuse_non_finite(system, start, params)
+                _refuse_same_place(system, np.asarray(start), vectors, placing.places.where, atoms)
+        _refuse_non_finite(system, start, params, atoms)
         _refuse_far_shells(system, params)
 
     return over_steps(check, lasting)
@@ -116,7 +121,9 @@ def _refuse_numbers(
             raise UserError(problem, key=where, allowed=bounds)
 
 
-def _refuse_same_place(system: System, position: np.ndarray, vectors: np.ndarray | None, where: str) -> None:
+def _refuse_same_place(
+    system: System, position: np.ndarray, vectors: np.ndarray | None, where: str, atoms: np.ndarray
+) -> None:
     """Raise if two particles whose species interact coincide, where the force between them has no direction.
 
     Args:
@@ -124,14 +131,16 @@ def _refuse_same_place(system: System, position: np.ndarray, vectors: np.ndarray
         position: (N, d).
         vectors: edges of the cell as rows, (d, d); ``None`` if nothing repeats.
         where: path of the positions.
+        atoms: particles that are there, in the order of messages.
     """
+    position = position[atoms]
     finite = np.isfinite(position).all(axis=1)
     if not finite.all():
         first = int(np.argmin(finite))
         raise UserError(f"{where}: particle {first} (the first is 0) starts at {position[first].tolist()}; move it")
     tolerance = max(SAME_PLACE, ROUNDINGS * np.finfo(position.dtype).eps)
     points, repeats = position.astype(np.float64), np.array(system.room.periodic)
-    species = system.particles.species
+    species = system.particles.species[atoms]
     interacting = system.interactions.between(len(system.particles.names))
     if vectors is None:
         points = points - points.min(axis=0)
@@ -222,7 +231,7 @@ def _refuse_far_shells(system: System, params: Params) -> None:
         )
 
 
-def _refuse_non_finite(system: System, start: jax.Array, params: Params) -> None:
+def _refuse_non_finite(system: System, start: jax.Array, params: Params, atoms: np.ndarray) -> None:
     """Raise if an energy by expression is not finite at the start, or a field does not fit a cell that repeats."""
     cell, now = system.room, {**params, TIME: jnp.zeros((), start.dtype)}
     inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
@@ -244,7 +253,7 @@ def _refuse_non_finite(system: System, start: jax.Array, params: Params) -> None
         _refuse_torn(bonded, start, cell, params)
     for term in system.interactions.pairs:
         if term.is_checked:
-            _refuse_pairs(term, system.particles, start, cell, params)
+            _refuse_pairs(term, system.particles, start, cell, params, atoms)
 
 
 def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params) -> None:
@@ -295,12 +304,12 @@ def _refuse_torn(bonded: BondedEnergy, start: jax.Array, cell: SystemCell, param
     )
 
 
-def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params) -> None:
-    count = min(particles.count, int(MOST_PAIRS**0.5))
-    chosen = start[:count]
+def _refuse_pairs(
+    term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params, atoms: np.ndarray
+) -> None:
     space = spaces.of_cell(cell.cell(params), cell.dimension)
-    first, second = np.triu_indices(count, 1)
-    columns = tuple(chosen[first, axis] - chosen[second, axis] for axis in range(cell.dimension))
+    first, second = (atoms[each] for each in np.triu_indices(min(len(atoms), int(MOST_PAIRS**0.5)), 1))
+    columns = tuple(start[first, axis] - start[second, axis] for axis in range(cell.dimension))
     distance = np.asarray(jnp.sqrt(sum(d**2 for d in space.nearest_image(columns))))
     reach = np.inf if term.cutoff is None else float(term.reach(params))
     near = term.between[particles.species[first], particles.species[second]] & (distance < reach)

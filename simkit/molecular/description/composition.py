@@ -30,6 +30,7 @@ from simkit.molecular.description.interactions import (
     values_taken,
 )
 from simkit.molecular.description.molecules import angle_names, molecules_of
+from simkit.molecular.description.padding import on_lists, padded, refuse_unpadded
 from simkit.molecular.description.pair_energies import PairTerm
 from simkit.molecular.description.particles import (
     Particles,
@@ -45,6 +46,7 @@ from simkit.molecular.description.units import constants_of
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.interaction import combined as sum_of
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.spaces import Cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +102,20 @@ class System:
         """Mask of the particles that do not move, (N,) booleans; ``None`` if all do."""
         mask = self.particles.frozen
         return mask if mask.any() else None
+
+    @property
+    def held(self) -> np.ndarray | None:
+        """Mask of the particles that do not move by themselves: frozen ones and virtual sites; ``None`` if all do."""
+        sites, frozen = self.particles.molecules.sites, self.frozen
+        if sites is None:
+            return frozen
+        mask = sites.mask(self.particles.count)
+        return mask if frozen is None else mask | frozen
+
+    def placed(self, position: jax.Array, cell: Cell) -> jax.Array:
+        """Return positions with virtual sites in their places, (N, d)."""
+        sites = self.particles.molecules.sites
+        return position if sites is None else sites.placed(position, cell)
 
     @property
     def has_rattlers(self) -> bool:
@@ -189,12 +205,30 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     # Numbers of images that are given are along the vectors that are given.
     images = None if settings["cell"] is None else settings["cell"]["images"]
     room = room if images else room.reduced(params)
+    padding, interacting = places.padding, settings["interactions"]
+    if padding is not None:
+        refuse_unpadded(start, _without_meaning(settings, sequence, particles))
+        interacting = tuple(on_lists(each) for each in interacting)
     fields = tuple(field_of(each, names, particles, dimension, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, particles, dimension, timed=timed) for each in settings["walls"])
     bonded = bonded_energies(molecules, names, dimension)
     placing = placing_of(start, places, particles, room, names, params, fields, bonded)
-    interactions = interactions_of(settings["interactions"], fields, names, particles, room, params, bonded)
-    images = images_of(images, interactions, room, params)
+    interactions = interactions_of(interacting, fields, names, particles, room, params, bonded)
+    if padding is None:
+        images = images_of(images, interactions, room, params)
+    else:
+        endless = any(term.cutoff is None for term in interactions.pairs)
+        refuse_unpadded(
+            start,
+            [
+                ("energies without a cutoff", endless),
+                ("energies of all images, or of jax-md", interactions.others),
+                ("tail of a cutoff", interactions.tails),
+            ],
+        )
+        each = [images_of(images, interactions, room, one) or (1,) * dimension for one in padding.each(params)]
+        most = tuple(map(max, zip(*each, strict=True)))
+        images = None if math.prod(most) == 1 else most
 
     def capacity(term: PairTerm, skin: float) -> int | None:
         """Return the neighbors for which a list has capacity at first; ``None`` where the density is unknown."""
@@ -212,6 +246,11 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     if settings["phonons"] is not None:
         repeats = supercell_of(settings["phonons"], interactions, room, params, particles.count)
         supercell = repeats, sum_of(*interactions.of_cells(particles, math.prod(repeats), capacity))
+    interaction = interactions.interaction(
+        particles, images, capacity_of_images, of_particles="energy_of_particle" in settings["observed"]
+    )
+    if (sites := molecules.sites) is not None:
+        interaction = sites.interaction(interaction)
     own_scale = (settings["barrier"] or relax)["scale"]
     scale, stiffness = scale_of(own_scale, names, interactions, placing)
     return System(
@@ -225,13 +264,23 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
         placing=placing,
         interactions=interactions,
         images=images,
-        interaction=interactions.interaction(
-            particles, images, capacity_of_images, of_particles="energy_of_particle" in settings["observed"]
-        ),
+        interaction=interaction if padding is None else padded(interaction, padding),
         supercell=supercell,
         scale=scale,
         stiffness=stiffness,
     )
+
+
+def _without_meaning(settings: Settings, sequence: tuple[str, ...], particles: Particles) -> Iterator[tuple[str, bool]]:
+    """Yield what absent atoms cannot take part in, and whether it is there."""
+    yield "task but relax", sequence != ("relax",)
+    yield "cell that relaxes", settings["relax"]["cell"]
+    yield "molecules", bool(particles.molecules.kinds)
+    yield "fields and walls", bool(settings["fields"] or settings["walls"])
+    yield "observed quantities", bool(settings["observed"])
+    yield "phonons", settings["phonons"] is not None
+    yield "values of single particles", bool(particles.individual)
+    yield "density of a cell", settings["cell"] is not None and settings["cell"]["density"] is not None
 
 
 def _contradictions(

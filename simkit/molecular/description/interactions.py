@@ -484,7 +484,8 @@ def scale_of(
 
     def stiffness_at(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
         position, params = jax.lax.stop_gradient((position, params))
-        near = placing.spacing(params)
+        near, padding = placing.spacing(params), placing.places.padding
+        position = position if padding is None else padding.hidden(position, params)
         close = _nearest_distance(position, spaces.of_cell(cell, position.shape[1]), near)
         candidates = [jnp.max(stiffness) for _, stiffness in bonds(params, near, close)]
         if interactions.fields:
@@ -557,8 +558,10 @@ def _nearest_distance(position: jax.Array, space: spaces.Space, usual: jax.Array
         return usual
     chosen = np.unique(np.linspace(0, count - 1, min(count, MEASURED)).astype(int))
     squared = jnp.sum(spaces.displacement(space, position[chosen][:, None], position[None]) ** 2, axis=-1)
-    squared = jnp.where(chosen[:, None] == np.arange(count), jnp.inf, squared)
-    nearest = jnp.sqrt(jnp.median(jnp.min(squared, axis=1)))
+    squared = jnp.where((chosen[:, None] == np.arange(count)) | jnp.isnan(squared), jnp.inf, squared)
+    # Of absent particles, at NaN, there is no distance.
+    nearest = jnp.min(squared, axis=1)
+    nearest = jnp.sqrt(jnp.nanmedian(jnp.where(jnp.isinf(nearest), jnp.nan, nearest)))
     return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, usual)
 
 

@@ -7,11 +7,14 @@ import numpy as np
 
 from simkit.core.settings import Settings
 from simkit.errors import UserError, nearest
+from simkit.molecular.bonded.sites import VirtualSites
 from simkit.molecular.bonded.topology import SIZES, Topology, checked_members, molecule
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 
 # Kinds of terms by their number of atoms.
 OF_SIZE = {2: "bonds", 3: "angles", 4: "dihedrals"}
+# How far the sum of the weights of a virtual site may be from 1, by rounding of what is written.
+SUM_OF_WEIGHTS = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +74,10 @@ class MoleculeKind:
         if not len(members):
             raise table.refuse("members", f"gives no {kind}; leave the table out")
         return members
+
+    def sites(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the virtual sites and their parents, (K, 1 + m) of one molecule, and the weights of these, (m,)."""
+        return [(_sites(table, self.size), np.array(table["weights"])) for table in self.settings["sites"]]
 
     def rigid(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rigid bonds of one molecule, (K, 2), and which of its lengths each has, (K,)."""
@@ -163,6 +170,20 @@ class Molecules:
         return self._pairs([kind.topology.bonds for kind in self.kinds])
 
     @property
+    def sites(self) -> VirtualSites | None:
+        """The virtual sites; ``None`` if there are none."""
+        tables = [(kind.repeated(rows), weights) for kind in self.kinds for rows, weights in kind.sites()]
+        if not tables:
+            return None
+        most = max(len(weights) for _, weights in tables)
+        # Of fewer parents the first one fills the row, without weight.
+        rows = [np.pad(rows, [(0, 0), (0, most + 1 - rows.shape[1])], constant_values=-1) for rows, _ in tables]
+        members = np.concatenate(rows)
+        members = np.where(members < 0, members[:, 1:2], members)
+        weights = [np.tile(np.pad(each, (0, most - len(each))), (len(rows), 1)) for rows, each in tables]
+        return VirtualSites(members[:, 0], members[:, 1:], np.concatenate(weights))
+
+    @property
     def excluded(self) -> np.ndarray:
         """Pairs of particles that do not interact, (K, 2) with the lower index first."""
         return self._pairs([kind.topology.pairs_within(kind.settings["exclude"]) for kind in self.kinds])
@@ -201,6 +222,7 @@ def molecules_of(table: Mapping[str, Settings], species: tuple[str, ...]) -> Mol
         bonds = [_members("bonds", each, len(names)) for each in written]
         for each, table_of in zip(bonds, written, strict=True):
             checked_members(each, "bonds", len(names), table_of.path("members"))
+        bonds += [_sites(each, len(names))[:, :2] for each in settings["sites"]]
         every = np.concatenate([np.zeros((0, 2), int), *map(np.asarray, bonds)])
         checked_members(every, "bonds", len(names), settings.path("bonds"))
         indices = np.array([species.index(name) for name in names], np.int32)
@@ -217,6 +239,22 @@ def _members(kind: str, table: Settings, size: int) -> np.ndarray:
         atoms = np.arange(size)
         return np.stack([atoms[:-1], atoms[1:]], axis=1)
     return checked_members(table["members"], kind, size, table.path("members")).reshape(-1, SIZES[kind])
+
+
+def _sites(table: Settings, size: int) -> np.ndarray:
+    """Return the virtual sites of a table and their parents, (K, 1 + m).
+
+    Raises:
+        UserError: if numbers of atoms and weights differ, an atom does not exist, or the weights do not sum to 1.
+    """
+    rows, weights = table["members"], table["weights"]
+    if len(weights) < 2 or abs(sum(weights) - 1) > SUM_OF_WEIGHTS:
+        raise table.refuse("weights", f"are {len(weights)} that sum to {sum(weights):g}; give at least 2 that sum to 1")
+    for row in rows:
+        if len(row) != 1 + len(weights) or len(set(row)) < len(row) or max(row) >= size:
+            problem = f"has {list(row)}; give a site and {len(weights)} other atoms, of 0 to {size - 1}"
+            raise table.refuse("members", problem)
+    return np.array(rows, int).reshape(-1, 1 + len(weights))
 
 
 def _shape(settings: Settings, names: tuple[str, ...]) -> np.ndarray | None:

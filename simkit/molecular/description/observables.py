@@ -35,12 +35,14 @@ class Moment:
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: params of the interaction; may hold the time.
         neighbors: neighbors of the interaction, current at the positions.
+        velocity: (N, d), of dynamics; ``None`` at rest.
     """
 
     position: jax.Array
     cell: Cell
     params: Params
     neighbors: Any
+    velocity: jax.Array | None = None
 
 
 class Observations(NamedTuple):
@@ -197,6 +199,28 @@ def _lattice_constant(system: System, moment: Moment) -> Observations:
     return Observations({}, {"nearest_distance": nearest, "lattice_constant": float(edges[0]) / repeats[0] * nearest})
 
 
+# Components of a symmetric tensor, in the order of Voigt.
+TENSOR = {2: ("xx", "yy", "xy"), 3: ("xx", "yy", "zz", "yz", "xz", "xy")}
+
+
+def stress_names(dimension: int) -> tuple[str, ...]:
+    """Return the names of the components of the stress, such as ``stress_xy``."""
+    return tuple(f"stress_{axes}" for axes in TENSOR[dimension])
+
+
+def _stress(system: System, moment: Moment) -> Observations:
+    """Return the components of the stress, ``(dE/dstrain - sum m v v) / V``, positive under tension."""
+    stress = system.interaction.stress(moment.position, moment.cell, moment.params, moment.neighbors)
+    if moment.velocity is not None:
+        mass = system.particles.of_each("mass", moment.params)[:, None]
+        volume = spaces.of_cell(moment.cell, system.room.dimension).volume
+        stress = stress - precise_product((mass * moment.velocity).T, moment.velocity) / volume
+    places = (tuple("xyz".index(axis) for axis in axes) for axes in TENSOR[system.room.dimension])
+    return Observations(
+        {}, {name: stress[place] for name, place in zip(stress_names(len(stress)), places, strict=True)}
+    )
+
+
 # Factor on the force tolerance: an evaluated force differs from the stored one of the minimizer by round-off.
 SAME_FORCE = 2.0
 # Numbers of the Voigt components, of xx yy xy in two dimensions and of xx yy zz yz xz xy in three.
@@ -306,13 +330,14 @@ def _unbound(system: System, moment: Moment) -> Observations:
     position, params = moment.position, moment.params
     limit, reach = UNBOUND * system.scale(params).length, system.interactions.reach(params)
     limit = limit if reach is None else jnp.where(reach > 0, jnp.minimum(limit, reach), limit)
-    indices = jnp.arange(len(position))
+    indices, padding = jnp.arange(len(position)), system.placing.places.padding
+    absent = jnp.zeros(len(position), bool) if padding is None else padding.absent(params)
 
     def is_alone(index: jax.Array) -> jax.Array:
         squared = jnp.sum((position - position[index]) ** 2, axis=1)
-        return jnp.min(jnp.where(indices == index, jnp.inf, squared)) > limit**2
+        return jnp.min(jnp.where((indices == index) | absent, jnp.inf, squared)) > limit**2
 
-    count = jnp.sum(jax.lax.map(is_alone, indices, batch_size=ROWS))
+    count = jnp.sum(jax.lax.map(is_alone, indices, batch_size=ROWS) & ~absent)
     return Observations({}, {"unbound": count.astype(position.dtype)})
 
 
@@ -326,10 +351,11 @@ QUANTITIES: dict[str, Callable[[System, Moment], Observations]] = {
     "origin": _origin,
     "lattice_constant": _lattice_constant,
     "elastic_constants": _elastic_constants,
+    "stress": _stress,
     "molecules": _molecules,
 }
 # Those that are numbers of the whole system; of the others frames store one number for each particle.
-OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants")
+OF_SYSTEM = ("packing_fraction", "lattice_constant", "elastic_constants", "stress")
 # Arrays whose name is not that of the quantity.
 ARRAYS = {"molecules": "molecule"}
 
@@ -357,6 +383,9 @@ def reasons(system: System) -> dict[str, str]:
     of_elasticity = of_cell if "relax" in system.sequence else 'needs particles at rest, and so the task "relax"'
     if interactions.fields or system.frozen is not None:
         of_elasticity = "needs a system without fields and without frozen particles"
+    of_stress = of_cell
+    if len(system.sequence) > 1 or any(kind.settings["rigid"] for kind in system.particles.molecules.kinds):
+        of_stress = "needs one task, and molecules without rigid bonds"
     return {
         "contacts": of_contacts,
         "load": of_contacts,
@@ -367,6 +396,7 @@ def reasons(system: System) -> dict[str, str]:
         "origin": of_sites or (cell if places.fractions is None else ""),
         "lattice_constant": "needs a start by lattice" if places.lattice is None else of_cell,
         "elastic_constants": of_elasticity,
+        "stress": of_stress,
         "molecules": "" if system.particles.molecules.kinds else "needs molecules",
     }
 

@@ -9,15 +9,19 @@ import numpy as np
 
 from simkit.core.averages import averaged
 from simkit.core.settings import Settings
-from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
 from simkit.errors import nearest
 from simkit.molecular import spaces
 from simkit.molecular.analysis import correlations
 from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.description.composition import System
+from simkit.molecular.description.observables import stress_names
 
 RADIAL, STRUCTURE, CORRELATION = "radial_distribution", "structure_factor", "correlation"
 VELOCITIES, DISPLACEMENTS, ENDS = "velocity_autocorrelation", "squared_displacement", "end_to_end_autocorrelation"
+STRESSES = "stress_autocorrelation"
+# Means that enter the viscosity.
+TEMPERATURE, VOLUME = "temperature", "volume of the cell"
 
 
 class Mean(NamedTuple):
@@ -61,9 +65,11 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
     assert system.dynamics is not None  # averages are those of dynamics
     time_step = system.names.number(system.dynamics["time_step"])
 
+    shears = _shears(system) if settings[CORRELATION] is not None else ()
+
     def sample(state: State, params: Params, past: Any = None) -> Arrays:
         numbers = simulation.diagnose(state, params)
-        selected = {name: numbers[name] for name in names}
+        selected = {name: numbers[name] for name in (*names, *((TEMPERATURE,) if shears else ()))}
         seen = simulation.observe(state, params) if means else {}
         for mean in means:
             selected |= mean.sample(seen, past)
@@ -82,7 +88,9 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
     def record(state: State, params: Params) -> Arrays:
         # Of the state: the positions of frames may be wrapped, those of the state never are.
         moving = {"position": state.position, "velocity": state.velocity}
-        return _of_molecules(system, moving, params) if of_molecules else moving
+        moving = _of_molecules(system, moving, params) if of_molecules else moving
+        numbers = simulation.diagnose(state, params) if shears else {}
+        return moving | ({"shear": jnp.stack([numbers[name] for name in shears])} if shears else {})
 
     axes = {name: axes for mean in means for name, axes in mean.names.items()}
     return averaged(
@@ -142,14 +150,20 @@ def _structure_factor(settings: Settings, system: System) -> Mean:
 def _correlation(settings: Settings, system: System) -> Mean:
     lags, dimension = settings["lags"], system.room.dimension
     names = (VELOCITIES, DISPLACEMENTS) + (ENDS,) * (settings["of"] == "molecules")
+    names += (STRESSES,) * bool(_shears(system))
 
     def sample(seen: Arrays, past: Any) -> Arrays:
-        del seen
         found = {
             VELOCITIES: correlations.velocity_autocorrelation(past["velocity"]),
             DISPLACEMENTS: correlations.squared_displacement(past["position"]),
         }
-        return found | ({ENDS: correlations.velocity_autocorrelation(past["ends"])} if ENDS in names else {})
+        if ENDS in names:
+            found[ENDS] = correlations.velocity_autocorrelation(past["ends"])
+        if STRESSES in names:
+            # Green and Kubo's formula takes the mean over the components.
+            found[STRESSES] = jnp.mean(past["shear"][0] * past["shear"], axis=1)
+            found[VOLUME] = spaces.of_cell(seen["cell"], dimension).volume
+        return found
 
     def diagnose(mean: Arrays, step: jax.Array) -> Arrays:
         numbers = {
@@ -158,6 +172,9 @@ def _correlation(settings: Settings, system: System) -> Mean:
         }
         if ENDS in names:
             numbers["end_to_end_time"] = correlations.integral(mean[ENDS], step) / mean[ENDS][0]
+        if STRESSES in names:
+            stresses = correlations.integral(mean[STRESSES], step)
+            numbers["viscosity"] = mean[VOLUME] / mean[TEMPERATURE] * stresses
         return numbers
 
     return Mean(
@@ -168,9 +185,17 @@ def _correlation(settings: Settings, system: System) -> Mean:
     )
 
 
+def _shears(system: System) -> tuple[str, ...]:
+    """Return the names of the components of the shear stress; empty unless the stress is observed."""
+    names = stress_names(system.room.dimension)
+    return names[system.room.dimension :] if "stress" in system.settings["observed"] else ()
+
+
 def _of_molecules(system: System, moving: Arrays, params: Params) -> Arrays:
     """Return position and velocity of the centers of mass of molecules, and from their first to their last atoms."""
     mass, means = system.particles.of_each("mass", params), {name: [] for name in (*moving, "ends")}
+    if (sites := system.particles.molecules.sites) is not None:
+        mass = jnp.where(jnp.asarray(sites.mask(len(mass))), 0, mass)
     for kind in system.particles.molecules.kinds:
         weight = mass[kind.particles]
         weight = (weight / weight.sum(axis=1, keepdims=True))[..., None]
@@ -189,7 +214,7 @@ MEANS: dict[str, Callable[[Settings, System], Mean]] = {
 
 
 def mean_quantities(
-    quantities: dict[str, Quantity], settings: Settings | None, units: Mapping[str, str]
+    quantities: dict[str, Quantity], settings: Settings | None, units: Mapping[str, str], dimension: int
 ) -> dict[str, Quantity]:
     """Return units and meanings of averages.
 
@@ -197,13 +222,14 @@ def mean_quantities(
         quantities: of the system.
         settings: settings of the averages; ``None`` without.
         units: names of the units.
+        dimension: of space.
     """
     if settings is None:
         return {}
     plain, length, time = Quantity("1", "a diagnostic"), units["length"], units["time"]
     selected = {name: quantities.get(name, plain) for name in settings["of"]}
     means = {f"mean_{name}": Quantity(one.unit, f"mean {one.doc} so far") for name, one in selected.items()}
-    coefficient = over(raised(length, 2), time)
+    coefficient, stress = over(raised(length, 2), time), over(units["energy"], raised(length, dimension))
     return means | {
         "distance": Quantity(length, "distance of a pair"),
         RADIAL: Quantity("1", "radial distribution function, mean so far"),
@@ -216,6 +242,8 @@ def mean_quantities(
         DISPLACEMENTS: Quantity(raised(length, 2), "mean square displacement over a lag, mean so far"),
         "diffusion_coefficient": Quantity(coefficient, "slope of the mean square displacement at the longer lags / 2d"),
         ENDS: Quantity(raised(length, 2), "end-to-end vector of a molecule times that a lag later, mean so far"),
+        STRESSES: Quantity(raised(stress, 2), "shear stress times that a lag later, mean so far"),
+        "viscosity": Quantity(times(stress, time), "integral of the stress autocorrelation over all lags, times V / T"),
         "end_to_end_time": Quantity(
             time, "integral of the autocorrelation of end-to-end vectors over all lags, relative"
         ),

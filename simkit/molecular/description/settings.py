@@ -67,6 +67,7 @@ OBSERVED = (
     "origin",
     "lattice_constant",
     "elastic_constants",
+    "stress",
     "molecules",
 )
 
@@ -328,6 +329,39 @@ MOLECULE = table(
             DIHEDRAL,
             "improper",
             several(several(whole("an atom, from 0"), "an improper", (4,)), "the 4 atoms of each, from 0"),
+        ),
+        "torsion_maps": several(
+            table(
+                "maps of two dihedrals, as CMAP of proteins",
+                {
+                    "members": several(
+                        several(whole("an atom, from 0"), "five atoms in a row, or four of each dihedral", (5, 8)),
+                        "atoms of each pair of dihedrals",
+                    ),
+                    "energies": several(
+                        several(formula("an energy", unit="energy"), "those of one angle of the first dihedral"),
+                        "energies at n angles of both, 2 pi k / n from k = 0, which a periodic bicubic spline joins",
+                    ),
+                },
+            ),
+            "its maps of two dihedrals",
+            (),
+            [],
+        ),
+        "sites": several(
+            table(
+                "virtual sites, which are where others are on average",
+                {
+                    "members": several(
+                        several(whole("an atom, from 0"), "a site, and the atoms it is between"),
+                        "the site and two or more atoms of each; for exclusions it is bonded to the first of these",
+                    ),
+                    "weights": several(number("a weight"), "of these atoms, 1 in all"),
+                },
+            ),
+            "its virtual sites, such as the charge of a water of four sites; their mass has no effect",
+            (),
+            [],
         ),
         "rigid": several(
             table(

@@ -23,6 +23,7 @@ from simkit.molecular.description.bonded_energies import BondedEnergy
 from simkit.molecular.description.fields import Field
 from simkit.molecular.description.formulas import TIME, Names
 from simkit.molecular.description.packing import Packing, anchors, overlapping, packing_of, unwrapped
+from simkit.molecular.description.padding import Padding, padding_of
 from simkit.molecular.description.particles import Frame, Particles, SystemCell
 from simkit.molecular.interactions.interaction import combined, user_energy
 from simkit.molecular.interactions.pair_interaction import pair_interaction
@@ -65,6 +66,7 @@ class Places:
         fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
         where: path of positions that may coincide; ``None`` for those of a lattice and random ones.
         nearest: mean distance of nearest neighbors, of a structure in free space or a text; otherwise ``None``.
+        padding: structures of which a parameter chooses one, with (F, N, d) fractions; otherwise ``None``.
     """
 
     count: int | None
@@ -78,7 +80,8 @@ class Places:
     at: Callable[[Params], jax.Array] | None = None
     fractions: np.ndarray | None = None
     where: str | None = None
-    nearest: float | None = None
+    nearest: float | Callable[[Params], jax.Array] | None = None
+    padding: Padding | None = None
 
 
 @part(
@@ -120,7 +123,10 @@ def lattice(settings: Settings, names: Names) -> Places:
 @part(
     keys={
         "structure": text('extended XYZ text, as of `{ file = "silicon.xyz" }`'),
-        "frame": whole("which frame of the structure, from 0; -1 is the last", -1, low=-1),
+        "frame": formula(
+            "which frame of the structure, from 0; -1 is the last. An expression chooses one of frames of any sizes",
+            -1,
+        ),
     }
 )
 def structure(settings: Settings, names: Names) -> Places:
@@ -129,13 +135,16 @@ def structure(settings: Settings, names: Names) -> Places:
     Raises:
         UserError: if the text is no structure, or has no such frame.
     """
-    del names
     text = settings["structure"]
     if len(text.split("\n")) == 1:
         raise settings.refuse("structure", f"is one line; for a file write structure = {{ file = {text[:60]!r} }}")
     frames = parse_extended_xyz(text, settings.path("structure"))
-    whole("frame", low=-1, high=len(frames) - 1).check(settings["frame"], settings.path("frame"))
-    return _of_structure(frames[settings["frame"]], settings.path("structure"))
+    where, which = settings.path("structure"), names.number(settings["frame"])
+    if (number := number_of(which.expression.syntax.text)) is None:
+        return _of_frames(frames, *padding_of(which, frames, where), where)
+    written = int(number) if number == int(number) else number
+    whole("frame", low=-1, high=len(frames) - 1).check(written, settings.path("frame"))
+    return _of_structure(frames[int(number)], where)
 
 
 @part(
@@ -219,9 +228,9 @@ def _of_structure(structure: Structure, where: str) -> Places:
     vectors = structure.cell
     assert vectors is not None  # a periodic structure has one
     sides = np.diag(vectors)
-    is_oblique = bool((vectors != np.diag(sides)).any() or (sides < 0).any())
+    is_oblique = _is_oblique(vectors)
     edges = vectors if is_oblique else sides
-    axes = None if structure.periodic is True else tuple(np.broadcast_to(structure.periodic, dimension).tolist())
+    axes = _axes_of(structure)
     return Places(
         len(structure),
         dimension,
@@ -231,6 +240,50 @@ def _of_structure(structure: Structure, where: str) -> Places:
         periodic=axes,
         fractions=position @ np.linalg.inv(vectors),
         where=where,
+    )
+
+
+def _is_oblique(vectors: np.ndarray) -> bool:
+    sides = np.diag(vectors)
+    return bool((vectors != np.diag(sides)).any() or (sides < 0).any())
+
+
+def _axes_of(structure: Structure) -> tuple[bool, ...] | None:
+    """Return along which axes a periodic structure repeats; ``None`` for all."""
+    if structure.periodic is True:
+        return None
+    return tuple(np.broadcast_to(structure.periodic, structure.position.shape[1]).tolist())
+
+
+def _of_frames(frames: Sequence[Structure], padding: Padding, symbols: tuple[str, ...], where: str) -> Places:
+    """Return the atoms of structures of different sizes, of which a parameter chooses one."""
+    count, dimension = len(symbols), frames[0].position.shape[1]
+    common = {
+        "structure": Structure(symbols, np.zeros((count, dimension))),
+        "where": where,
+        "padding": padding,
+    }
+    positions = [frame.position for frame in frames]
+    if not frames[0].periodic:
+        nearest = np.array([_mean_nearest_distance(position) for position in positions])
+        table = padding.spread(positions)
+        at = {"at": lambda params: padding.of(table, params), "nearest": lambda params: padding.of(nearest, params)}
+        return Places(count, dimension, **at, **common)
+    vectors = np.stack([frame.cell for frame in frames])  # type: ignore[arg-type]  # periodic ones have cells
+    axes, is_oblique = _axes_of(frames[0]), any(map(_is_oblique, vectors))
+    if is_oblique and axes is None:
+        # As short as they may be, which differs between the frames.
+        vectors = np.stack([spaces.reduction(each) @ each for each in vectors])
+    edges = vectors if is_oblique else np.einsum("fii->fi", vectors)
+    fractions = padding.spread([x @ np.linalg.inv(each) for x, each in zip(positions, vectors, strict=True)])
+    return Places(
+        count,
+        dimension,
+        own=lambda params: padding.of(edges, params),
+        is_oblique=is_oblique,
+        periodic=axes,
+        fractions=fractions,
+        **common,
     )
 
 
@@ -487,8 +540,8 @@ class Placing:
     def filled(self, fractions: Any, params: Params) -> jax.Array:
         """Return positions in the cell or cube from their fractions of its edges, (N, d)."""
         assert self.frame is not None  # the places would be coordinates
-        frame = self.frame(params)
-        fractions = jnp.asarray(fractions, frame.dtype)
+        frame, padding = self.frame(params), self.places.padding
+        fractions = jnp.asarray(fractions, frame.dtype) if padding is None else padding.of(fractions, params)
         if self.anchor is None:
             return carried(fractions, frame)
         anchored = fractions[self.anchor]
@@ -496,20 +549,22 @@ class Placing:
 
     def spacing(self, params: Params) -> jax.Array:
         """Return the typical distance of neighbors."""
-        count = len(self.frozen)
+        padding = self.places.padding
+        count = len(self.frozen) if padding is None else padding.count(params)
         frame = self.places.own if self.frame is None else self.frame
         if frame is not None:
             cell = frame(params)
             volume = compiled(lambda cell: jnp.abs(spaces.determinant(spaces.lattice_vectors(cell))))(cell)
             return (volume / count) ** (1 / len(cell))
-        if self.places.nearest is not None:
-            return jnp.asarray(self.places.nearest, precision_of(params))
+        nearest = self.places.nearest
+        if nearest is not None:
+            return nearest(params) if callable(nearest) else jnp.asarray(nearest, precision_of(params))
         assert self.places.at is not None  # the only other way
         position = self.places.at(params)
         apart = jnp.sum((position[:, None] - position[None, :]) ** 2, axis=-1)
         apart = jnp.where(jnp.eye(count, dtype=bool), jnp.inf, apart)
-        nearest = jnp.mean(jnp.sqrt(jnp.min(apart, axis=1)))
-        return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, 1)
+        mean = jnp.mean(jnp.sqrt(jnp.min(apart, axis=1)))
+        return jnp.where(jnp.isfinite(mean) & (mean > 0), mean, 1)
 
 
 def placing_of(

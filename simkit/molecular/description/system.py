@@ -12,7 +12,8 @@ from simkit.molecular.barriers.band import band_quantities
 from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.description.checks import checker
 from simkit.molecular.description.composition import System, composition
-from simkit.molecular.description.observables import stiffness_names
+from simkit.molecular.description.observables import stiffness_names, stress_names
+from simkit.molecular.description.padding import PARTICLES
 from simkit.molecular.description.particles import SystemCell
 from simkit.molecular.description.running_means import averaged_over_run, mean_quantities
 from simkit.molecular.description.settings import SETTINGS
@@ -115,7 +116,9 @@ def system(
             **phonon_coordinates(made),
         },
         check=checker(made),
-        quantities=declared | mean_quantities(declared, means, words_of(settings["units"])) | phonon_quantities(made),
+        quantities=declared
+        | mean_quantities(declared, means, words_of(settings["units"]), made.room.dimension)
+        | phonon_quantities(made),
     )
 
 
@@ -154,6 +157,8 @@ def quantities(system: System) -> dict[str, Quantity]:
             stiffness,
             "elastic constant, derivative of a stress with respect to a strain, with relaxed particles",
         )
+    for name in stress_names(dimension):
+        further[name] = stiffness, "component of the stress, of motion and forces, positive under tension"
     further["bulk_modulus"] = stiffness, "bulk modulus"
     further["shear_modulus"] = stiffness, "shear modulus, the mean over all directions"
     if system.sequence == ("dynamics",):
@@ -169,6 +174,8 @@ def quantities(system: System) -> dict[str, Quantity]:
             "relax.force_tolerance, or take a longer cutoff",
         )
     usual |= {name: Quantity(unit, doc) for name, (unit, doc) in further.items()}
+    if system.placing.places.padding is not None:
+        usual["particles"] = PARTICLES
     for kind in system.particles.molecules.kinds:
         for name, atoms in kind.measured().items():
             if name in usual:

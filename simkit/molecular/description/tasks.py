@@ -22,6 +22,7 @@ from simkit.molecular.barriers.band import nudged_elastic_band
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.formulas import TIME, with_converted_params
 from simkit.molecular.description.observables import Moment, observe, observed_dimensions, rattlers, see
+from simkit.molecular.description.padding import unpadded
 from simkit.molecular.description.particles import particles_of
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
@@ -45,7 +46,7 @@ def simulation_of(system: System) -> Simulation:
         UserError: if a setting contradicts the system.
     """
     if system.sequence == ("dynamics",):
-        return moved(system)
+        return with_sites(moved(system), system)
     if system.sequence == ("barrier",):
         return bridged(system)
     simulation = relaxed(system) if system.dynamics is None else moved_then_relaxed(system).simulation()
@@ -55,7 +56,20 @@ def simulation_of(system: System) -> Simulation:
         potential = {"energy": "potential_energy", "energy_per_particle": "potential_energy_per_particle"}
         return numbers | {other: numbers[name] for name, other in potential.items()}
 
-    return dataclasses.replace(simulation, diagnose=diagnose)
+    named, padding = dataclasses.replace(simulation, diagnose=diagnose), system.placing.places.padding
+    return with_sites(named, system) if padding is None else unpadded(named, padding)
+
+
+def with_sites(simulation: Simulation, system: System) -> Simulation:
+    """Return a simulation whose frames have virtual sites in their places."""
+    if system.particles.molecules.sites is None:
+        return simulation
+
+    def observe(state: State, params: Params) -> Arrays:
+        arrays = simulation.observe(state, params)
+        return arrays | {"position": system.placed(arrays["position"], arrays.get("cell"))}
+
+    return dataclasses.replace(simulation, observe=observe)
 
 
 def _refuse_moving_cell(system: System, settings: Settings, key: str, value: str) -> None:
@@ -87,7 +101,15 @@ def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
         return system.timed(params, steps)
 
     def moment(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
-        return Moment(position, cell, view(params), neighbors)
+        return Moment(system.placed(position, cell), cell, view(params), neighbors)
+
+    padding, sites = system.placing.places.padding, system.particles.molecules.sites
+
+    def loose(*at: Any) -> jax.Array:
+        """Return the mask of rattlers, absent particles and virtual sites, which the derivative keeps in place."""
+        mask = jnp.zeros(len(at[0]), bool) if sites is None else jnp.asarray(sites.mask(len(at[0])))
+        mask = mask if padding is None else mask | padding.absent(at[2])
+        return mask | rattlers(system, moment(*at)) if system.has_rattlers else mask
 
     return relaxation(
         with_converted_params(system.interaction, view),
@@ -101,7 +123,7 @@ def relaxed(system: System, position: jax.Array | None = None) -> Simulation:
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
         pressure=system.names.number(settings["pressure"]).number,
-        rattlers=(lambda *at: rattlers(system, moment(*at))) if system.has_rattlers else None,
+        rattlers=loose if system.has_rattlers or padding is not None or sites is not None else None,
         frozen=system.frozen,
         observe=lambda position, cell, params: observe(system, position, params),
         inspect=lambda *at: see(system, moment(*at)),
@@ -152,7 +174,7 @@ def bridged(system: System) -> Simulation:
         minimizer=MINIMIZER_OF_BAND.make(settings, (Minimizer,)),
         mass=None if temperature is None else lambda params: particles.of_each("mass", params),
         temperature=None if temperature is None else names.number(temperature).number,
-        frozen=system.frozen,
+        frozen=system.held,
         observe=lambda position, cell, params: observe(system, position, params),
         dimensions=observed_dimensions(system),
         **{key: settings[key] for key in (*BAND_KEYS, "force_tolerance")},
@@ -197,7 +219,7 @@ def moved(system: System) -> Simulation:
     def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:
         # Params may have changed since the list was refreshed.
         neighbors = interaction.refresh(state.neighbors, state.position, cell, params[OWN])
-        return Moment(state.position, cell, params[OWN], neighbors)
+        return Moment(system.placed(state.position, cell), cell, params[OWN], neighbors, state.velocity)
 
     def of_part(part: Any) -> dict[str, Any]:
         """Return the arguments of a thermostat or barostat: schedules of its values, and its options."""
@@ -210,12 +232,15 @@ def moved(system: System) -> Simulation:
         "params": jax.eval_shape(of_method, system.params, jnp.int32(0)),
         "cell": cell and (lambda params: cell(params[OWN])),
         "mass": lambda params: computed_once(system.particles.of_each("mass", params[OWN])),
-        "frozen": system.frozen,
+        "frozen": system.held,
         "observe": lambda state, cell, params: (
             observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
         ),
         "measure": lambda state, cell, params: (
-            see(system, Moment(state.position, cell, params[OWN], state.neighbors)).numbers
+            see(
+                system,
+                Moment(system.placed(state.position, cell), cell, params[OWN], state.neighbors, state.velocity),
+            ).numbers
         ),
         "dimensions": observed_dimensions(system),
     }
@@ -356,8 +381,8 @@ class DynamicsThenRelaxation:
         interaction, moment = self.system.interaction, self.moment(state, params)
         at = moment.position, moment.cell, moment.params, moment.neighbors
         energy, force = interaction.several(("energy", "force"), *at)
-        if self.system.frozen is not None:
-            force = jnp.where(jnp.asarray(self.system.frozen)[:, None], 0, force)
+        if self.system.held is not None:
+            force = jnp.where(jnp.asarray(self.system.held)[:, None], 0, force)
         motion = self.motion.diagnose(state.moving, params)
         return {
             "iteration": state.moving.iteration + jnp.where(state.has_begun, state.resting.descent.iteration, 0),

@@ -79,13 +79,13 @@ def lines_of(source: str | Path, where: str) -> list[Line]:
     """Return the lines of a file, or of the text of one, that hold words; the first line is kept empty or not.
 
     Args:
-        source: path; or the text itself, if it has more than one word.
+        source: path; or the text itself, if it is not one word, or has more than one line.
         where: name of the argument, for messages.
 
     Raises:
         UserError: if the file cannot be read.
     """
-    is_text = isinstance(source, str) and len(source.split()) > 1
+    is_text = isinstance(source, str) and (len(source.split()) != 1 or "\n" in source)
     content = source if is_text else read_text(source, where, MAX_BYTES, "for a system")
     name = where if is_text else one_line(str(source), 60)
     lines = []
@@ -257,16 +257,23 @@ def _terms(
     found: dict[str, tuple[np.ndarray, np.ndarray, list[Line]]] = {}
     for title, (key, size) in TERMS.items():
         rows = _counted(sections, title, counts[key], data.end)
-        kinds, members = [], []
+        kinds, members, first = [], [], dict[tuple, Line]()
         for line in rows:
             if len(line.words) != 2 + size:
                 line.refuse(f"has {len(line.words)} words, and a row of {title} {2 + size}: id, type and atoms")
             kinds.append(data.type_of(line, line.words[1], key[:-1]))
-            atoms = [index.get(word) for word in line.words[2:]]
-            if None in atoms:
-                line.refuse(f"atom {line.words[2 + atoms.index(None)][:20]!r} does not exist; give ids of Atoms")
+            atoms = [index.get(word, -1) for word in line.words[2:]]
+            if -1 in atoms:
+                line.refuse(f"atom {line.words[2 + atoms.index(-1)][:20]!r} does not exist; give ids of Atoms")
             if len(set(atoms)) < size:
                 line.refuse(f"an atom occurs twice among {' '.join(line.words[2:])}; give {size} different ones")
+            # Terms of several types may act on the same angle or dihedral; a bond is one.
+            which = atoms if key == "impropers" else min(atoms, atoms[::-1])
+            same = first.setdefault((key != "bonds" and kinds[-1], *which), line)
+            if same is not line:
+                line.refuse(
+                    f"the {key[:-1]} of atoms {' '.join(line.words[2:])} is that of line {same.number}; keep one"
+                )
             members.append(atoms)
         found[key] = np.array(kinds, int), np.array(members, int).reshape(-1, size), rows
     return found

@@ -20,6 +20,8 @@ from simkit.molecular.imports.imported import (
 )
 
 EXCEPTION = "coulomb_constant*product/r + 4*epsilon*((sigma/r)**12 - (sigma/r)**6)"
+# Virtual sites that are read.
+AVERAGES = ("TwoParticleAverageSite", "ThreeParticleAverageSite")
 # Forces that act on a run, and not on the energy.
 SKIPPED = {"CMMotionRemover", "AndersenThermostat", "MonteCarloBarostat"}
 NO_CUTOFF, CUTOFF, PERIODIC, EWALD, PARTICLE_MESH = range(5)
@@ -79,10 +81,12 @@ class _Reading:
 def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     """Return a system of OpenMM as the keywords of `simkit.molecular.system`.
 
-    Forces: HarmonicBondForce, HarmonicAngleForce, PeriodicTorsionForce, RBTorsionForce, NonbondedForce (exceptions,
-    switch, reaction field, Ewald, particle mesh Ewald), CustomBondForce, CustomAngleForce, CustomTorsionForce and
-    CustomNonbondedForce, whose formulas become expressions; constraints become rigid bonds, which act in dynamics, and
-    particles without mass are frozen. All other forces are refused by name. Units are nm, kJ/mol, g/mol and ps.
+    Forces: HarmonicBondForce, HarmonicAngleForce, PeriodicTorsionForce, RBTorsionForce, CMAPTorsionForce,
+    NonbondedForce (exceptions, switch, reaction field, Ewald, particle mesh Ewald), CustomBondForce, CustomAngleForce,
+    CustomTorsionForce and CustomNonbondedForce, whose formulas become expressions; constraints become rigid bonds,
+    which act in dynamics, and particles without mass are frozen, but for virtual sites that are averages of two or
+    three particles. All other forces and sites are refused by name. Units are nm,
+    kJ/mol, g/mol and ps.
 
     With ``useDispersionCorrection`` the tail is that of all pairs of particles, itself included, as elsewhere in
     simkit; OpenMM counts pairs otherwise, by one part in the number of particles for mixtures.
@@ -109,9 +113,8 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     if not isinstance(system, _package("openmm").System):
         raise UserError(f"from_openmm: system is a {type(system).__name__}; give an openmm.System, as of createSystem")
     count = system.getNumParticles()
-    if any(system.isVirtualSite(index) for index in range(count)):
-        raise UserError("from_openmm: virtual sites are not served; leave them out, or give the sites masses")
     reading = _Reading(count)
+    _read_sites(system, reading)
     for force in system.getForces():
         name = type(force).__name__
         if name in SKIPPED:
@@ -132,7 +135,8 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     if len(position) != count:
         raise UserError(f"from_openmm: positions are those of {len(position)} particles, and there are {count}")
     values = {"mass": np.where(mass > 0, mass, 1.0), **({} if reading.charge is None else {"charge": reading.charge})}
-    columns = np.stack([mass, *(values | reading.values).values()], axis=1)
+    is_site = np.array([system.isVirtualSite(index) for index in range(count)])
+    columns = np.stack([mass, is_site, *(values | reading.values).values()], axis=1)
     _, species = np.unique(columns, axis=0, return_inverse=True)
     # In the order of the particles.
     kinds, first = np.unique(species, return_index=True)
@@ -143,7 +147,7 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     found = molecules_from(species, names, reading.terms, {"exclude": exclude})
     particles = species_settings(found, species, names, values)
     for kind, name in enumerate(names):
-        if mass[firsts[kind]] == 0:
+        if mass[firsts[kind]] == 0 and not system.isVirtualSite(int(firsts[kind])):
             particles[name]["frozen"] = True
         if reading.values:
             of_species = {value: f"{value}_{name}" for value in reading.values}
@@ -165,6 +169,23 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
         is_tilted = bool((vectors != np.diag(np.diag(vectors))).any())
         settings["cell"] = {"vectors": vectors.tolist()} if is_tilted else {"lengths": np.diag(vectors).tolist()}
     return ImportedSystem(settings, found.order)
+
+
+def _read_sites(system: Any, reading: _Reading) -> None:
+    """Read virtual sites that are averages of other particles."""
+    of_weights: dict[tuple, list[tuple]] = {}
+    for index in range(system.getNumParticles()):
+        if not system.isVirtualSite(index):
+            continue
+        site = system.getVirtualSite(index)
+        if (name := type(site).__name__) not in AVERAGES:
+            problem = f"virtual sites {name} are not served, but {' and '.join(AVERAGES)}"
+            raise UserError(f"from_openmm: {problem}; leave them out, or write them as one of these")
+        places = range(site.getNumParticles())
+        weights = tuple(site.getWeight(place) for place in places)
+        of_weights.setdefault(weights, []).append((index, *(site.getParticle(place) for place in places)))
+    for weights, rows in of_weights.items():
+        reading.terms.append(Terms("sites", {"weights": list(weights)}, np.array(rows, int)))
 
 
 def _package(name: str) -> Any:
@@ -226,6 +247,17 @@ def _read_ryckaert_bellemans(force: Any, reading: _Reading) -> None:
         lambda *c: _named("ryckaert_bellemans", **{f"c{power}": value for power, value in enumerate(c)}),
         "torsion",
     )
+
+
+def _read_maps(force: Any, reading: _Reading) -> None:
+    rows = np.array(list(_rows(force, "Torsion")), int).reshape(-1, 9)
+    for index in range(force.getNumMaps()):
+        size, energies = force.getMapParameters(index)
+        members = rows[rows[:, 0] == index, 1:]
+        if len(members):
+            # OpenMM lists the first angle first.
+            table = np.reshape([_plain(energy) for energy in energies], (size, size)).T.tolist()
+            reading.terms.append(Terms("torsion_maps", {"energies": table}, members))
 
 
 def _read_nonbonded(force: Any, reading: _Reading) -> None:
@@ -337,6 +369,7 @@ READERS: dict[str, Callable[[Any, _Reading], None]] = {
     "HarmonicAngleForce": _read_angles,
     "PeriodicTorsionForce": _read_torsions,
     "RBTorsionForce": _read_ryckaert_bellemans,
+    "CMAPTorsionForce": _read_maps,
     "NonbondedForce": _read_nonbonded,
     "CustomBondForce": _custom("bonds", 2, "Bond"),
     "CustomAngleForce": _custom("angles", 3, "Angle"),
@@ -354,7 +387,8 @@ def _exclusion(reading: _Reading) -> str:
     if not reading.excluded:
         return "angles"
     custom = {id(each) for each in reading.custom}
-    plain = [each.members for each in reading.terms if each.key in ("bonds", "rigid") and id(each) not in custom]
+    keys = ("bonds", "rigid", "sites")
+    plain = [each.members[:, :2] for each in reading.terms if each.key in keys and id(each) not in custom]
     # Bonds with a formula may be bonds, or energies of pairs further apart.
     for key, bonds in (("bonds", [*plain, *(each.members for each in reading.custom)]), ("pairs", plain)):
         rows = np.sort(np.concatenate([np.zeros((0, 2), int), *bonds]), axis=1)

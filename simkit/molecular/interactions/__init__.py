@@ -9,12 +9,14 @@ from simkit.molecular.interactions.learned import learned_energy
 from simkit.molecular.interactions.pair_interaction import full_lennard_jones, pair_interaction, uniform_tail
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.interactions.tersoff import tersoff
+from simkit.molecular.interactions.tersoff_files import TersoffEntries, parse_tersoff
 
 __all__ = [
     "AtomTables",
     "Atoms",
     "Interaction",
     "ManyBody",
+    "TersoffEntries",
     "ase_calculator",
     "combined",
     "embedded_atom",
@@ -22,6 +24,7 @@ __all__ = [
     "full_lennard_jones",
     "learned_energy",
     "pair_interaction",
+    "parse_tersoff",
     "read_embedded_atom",
     "stillinger_weber",
     "tabulated_embedded_atom",

@@ -82,7 +82,7 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
     particles, is static. In free space the grid spans the particles. Boxes may have one or two bins per side.
 
     Args:
-        position: one array (N,) per component.
+        position: one array (N,) per component; NaN of absent particles.
         space: the geometry.
         reach: scalar, length.
     """
@@ -92,9 +92,12 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
         place = tuple(s - jnp.floor(s) for s in space.fractional(position))
         extent = tuple(space.widths[axis] for axis in range(dimension))
     else:
-        low = tuple(x.min() for x in position)
-        extent = tuple(jnp.maximum(x.max() - x0, reach) for x, x0 in zip(position, low, strict=True))
+        low = tuple(jnp.nanmin(x) for x in position)
+        extent = tuple(jnp.maximum(jnp.nanmax(x) - x0, reach) for x, x0 in zip(position, low, strict=True))
         place = tuple((x - x0) / width for x, x0, width in zip(position, low, extent, strict=True))
+    # Absent particles are nobody's neighbors; in one bin they would lengthen its runs.
+    along = jnp.arange(count, dtype=reach.dtype) / count
+    place = tuple(jnp.where(jnp.isnan(s), along, s) for s in place)
 
     most = 2 * count + 64
     # Bins per axis, and per reach along the first of the grid as built, which may be coarser than `FINENESS`. Without

@@ -171,7 +171,7 @@ def build(
     """List the neighbors of every particle.
 
     Args:
-        position: length, (N, d).
+        position: length, (N, d); a particle whose position is NaN is absent: it has no neighbors and is none.
         cell: as for `simkit.molecular.spaces.of_cell`.
         reach: scalar, length: cut-off and skin.
         capacity: K, number of neighbors per particle that the list can hold.
@@ -238,7 +238,9 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
         change = spaces.deformation_between(neighbors.reference_cell, cell)
         reference = reference + precise_product(reference, change)
         shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
-    moved = tuple(position[:, axis] - reference[:, axis] for axis in range(dimension))
+    # Absent particles do not move; one that was there and is NaN makes the list stale.
+    moved = jnp.where(jnp.isnan(reference), 0, position - reference)
+    moved = tuple(moved[:, axis] for axis in range(dimension))
     # A move by a whole lattice vector does not count.
     moved = spaces.of_cell(cell, dimension).nearest_image(moved)
     furthest = jnp.sqrt(jnp.max(sum(u * u for u in moved)))

@@ -45,6 +45,8 @@ MISTAKES = {
     "data, line 34: 'nan' is no finite number, and is read as a coordinate": ("8.261184", "nan"),
     "data, line 35: atom 7 occurs twice": ("\n3 1 2", "\n7 1 2"),
     "data, line 60: atom '77' does not exist": ("\n1 1 7 3\n", "\n1 1 77 3\n"),
+    "data, line 61: the bond of atoms 7 3 is that of line 60; keep one": ("\n2 2 3 1\n", "\n2 2 7 3\n"),
+    "data, line 62: the bond of atoms 1 3 is that of line 61; keep one": ("\n3 1 1 10\n", "\n3 1 1 3\n"),
     "data, line 58: the section Bonds has 7 rows, and the header says 8": ("\n1 1 7 3\n", "\n"),
     "data, line 60: '9' is read as a type of bonds, which is a whole number from 1 to 2": (
         "\n1 1 7 3\n",
@@ -82,6 +84,9 @@ def test_a_mistake_is_refused_in_one_line_with_the_line_of_the_file():
                 molecular.from_lammps(*texts)
             assert message in str(error.value)
             assert "\n" not in str(error.value)
+    for blank in ("", " \n"):
+        with pytest.raises(UserError, match="data, line 1: the file has no line 'xlo xhi'"):
+            molecular.from_lammps(blank)
 
 
 def test_energy_force_and_pressure_of_molecules_across_the_faces_of_a_tilted_box_are_those_of_lammps(x64):

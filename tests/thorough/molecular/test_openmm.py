@@ -69,6 +69,16 @@ def ryckaert_bellemans(starts):
     return force
 
 
+def maps(starts):
+    force, random = openmm.CMAPTorsionForce(), np.random.default_rng(2)
+    for size in (24, 24, 12):
+        force.addMap(size, random.normal(size=size * size).tolist())
+    for first in starts:
+        for kind, (phi, psi) in enumerate([((0, 1, 2, 3), (4, 1, 2, 3)), ((0, 1, 2, 4), (1, 2, 3, 4))] * 2):
+            force.addTorsion(kind % 3, *(first + a for a in phi), *(first + a for a in psi))
+    return force
+
+
 def nonbonded(method, *, switch=False, tail=False, excepted=True):
     def make(starts):
         force = openmm.NonbondedForce()
@@ -141,6 +151,7 @@ def custom_nonbonded(starts):
 def of_openmm(system, places):
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(places)
+    context.computeVirtualSites()
     state = context.getState(getEnergy=True, getForces=True)
     units = openmm.unit.md_unit_system
     return (
@@ -171,6 +182,7 @@ METHODS = openmm.NonbondedForce
 CASES = {
     "terms in free space": (bonded, bending, turning, ryckaert_bellemans, nonbonded(METHODS.NoCutoff)),
     "reaction field": (bonded, bending, nonbonded(METHODS.CutoffPeriodic, switch=True)),
+    "maps": (bonded, maps),
     "Ewald": (bonded, nonbonded(METHODS.Ewald)),
     "custom": (custom_bonds, custom_angles, custom_torsions, custom_nonbonded),
 }
@@ -187,6 +199,69 @@ def test_energy_and_forces_are_those_of_the_reference_platform(x64, case):
     np.testing.assert_allclose(own_force, force, rtol=1e-8, atol=1e-8 * np.abs(force).max())
 
 
+def four_sites(method, site, tolerance=1e-12):
+    """Return water whose negative charge is between the atoms, and places of its atoms."""
+    system, force, bond = openmm.System(), openmm.NonbondedForce(), openmm.HarmonicBondForce()
+    random, places = np.random.default_rng(3), []
+    for corner in np.ndindex(2, 2, 2):
+        first = system.getNumParticles()
+        for mass, charge, depth in ((16.0, 0.0, 0.65), (1.0, 0.5564, 0.0), (1.0, 0.5564, 0.0), (0.0, -1.1128, 0.0)):
+            system.addParticle(mass)
+            force.addParticle(charge, 0.3164, depth)
+        system.setVirtualSite(first + 3, site(first))
+        for one, length in ((1, 0.09572), (2, 0.09572)):
+            bond.addBond(first, first + one, length, 4e5)
+        bond.addBond(first + 1, first + 2, 0.15139, 2e5)
+        for one in range(4):
+            for other in range(one):
+                force.addException(first + one, first + other, 0.0, 1.0, 0.0)
+        shape = np.array([[0, 0, 0], [0.09572, 0, 0], [-0.023999, 0.092663, 0], [9, 9, 9]])
+        turned = shape @ np.linalg.qr(random.normal(size=(3, 3)))[0] + 0.004 * random.normal(size=(4, 3))
+        places.append(turned + 0.9 * np.array(corner) + 0.3)
+    force.setNonbondedMethod(method)
+    force.setCutoffDistance(0.85)
+    force.setEwaldErrorTolerance(tolerance)
+    force.setUseDispersionCorrection(False)
+    system.setDefaultPeriodicBoxVectors(*(openmm.Vec3(*row) for row in 1.8 * np.eye(3)))
+    system.addForce(force)
+    system.addForce(bond)
+    return system, np.concatenate(places)
+
+
+SITES = {
+    "three": lambda first: openmm.ThreeParticleAverageSite(first, first + 1, first + 2, 0.73, 0.15, 0.12),
+    "two": lambda first: openmm.TwoParticleAverageSite(first, first + 2, 0.8, 0.2),
+}
+
+
+@pytest.mark.parametrize("kind", SITES)
+def test_forces_on_virtual_sites_act_on_their_parents_as_on_the_reference_platform(x64, kind):
+    system, places = four_sites(METHODS.Ewald, SITES[kind])
+    energy, force = of_openmm(system, places)
+    own_energy, own_force = of_simkit(molecular.from_openmm(system, places))
+    assert own_energy == pytest.approx(energy, rel=1e-8)
+    atoms = np.arange(len(force)) % 4 < 3
+    np.testing.assert_allclose(own_force[atoms], force[atoms], rtol=1e-8, atol=1e-8 * np.abs(force).max())
+    assert (own_force[~atoms] == 0).all()
+
+
+def test_particle_mesh_ewald_is_that_of_the_reference_platform_within_its_tolerance(x64):
+    exact = of_openmm(*four_sites(METHODS.Ewald, SITES["three"]))[1]
+    for tolerance in (1e-4, 1e-6):
+        system, places = four_sites(METHODS.PME, SITES["three"], tolerance)
+        (energy, force), (own_energy, own_force) = (
+            of_openmm(system, places),
+            of_simkit(molecular.from_openmm(system, places)),
+        )
+        atoms = np.arange(len(force)) % 4 < 3
+        size = np.sqrt(np.mean(exact[atoms] ** 2))
+        errors = [np.sqrt(np.mean((each[atoms] - exact[atoms]) ** 2)) / size for each in (own_force, force)]
+        # OpenMM's tolerance is one of its estimates; ours is that of the force.
+        assert errors[0] < 2 * tolerance
+        assert errors[1] < 10 * tolerance
+        assert own_energy == pytest.approx(energy, rel=10 * tolerance)
+
+
 def test_constraints_become_rigid_bonds_and_particles_without_mass_are_frozen():
     system = molecules(nonbonded(METHODS.NoCutoff, excepted=False), count=1)
     for place, (a, b) in enumerate(BONDS):
@@ -201,8 +276,11 @@ def test_constraints_become_rigid_bonds_and_particles_without_mass_are_frozen():
 
 
 def test_what_is_not_served_is_refused_by_name():
-    with pytest.raises(UserError, match="CMAPTorsionForce is not served"):
-        molecular.from_openmm(molecules(lambda starts: openmm.CMAPTorsionForce()), positions(4))
+    with pytest.raises(UserError, match="GBSAOBCForce is not served"):
+        molecular.from_openmm(molecules(lambda starts: openmm.GBSAOBCForce()), positions(4))
+    outside = four_sites(METHODS.Ewald, lambda first: openmm.OutOfPlaneSite(first, first + 1, first + 2, 0.1, 0.1, 1.0))
+    with pytest.raises(UserError, match="virtual sites OutOfPlaneSite are not served"):
+        molecular.from_openmm(*outside)
     with pytest.raises(UserError, match="NonbondedForce with the method LJPME is not served"):
         molecular.from_openmm(molecules(nonbonded(METHODS.LJPME)), positions(4))
 
