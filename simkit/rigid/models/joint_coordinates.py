@@ -136,7 +136,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         return by_name(joints, params["armature"])[model.dof_jntid]
 
     def stiffness(params: Params) -> jax.Array:
-        return sprung * by_name(joints, params["stiffness"])[elastic]
+        return sprung * by_name([joints[each] for each in elastic], params["stiffness"])
 
     def inertia(params: Params) -> Inertia:
         mass, moments = description.masses(params)
@@ -194,7 +194,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
 
     def rows(params: Params, now: Situation) -> Rows:
         friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
-        loss = by_name(joints, params["friction_loss"])[rubbing] if len(rubbing) else now.error[:0]
+        loss = by_name([joints[each] for each in rubbing], params["friction_loss"]) if len(rubbing) else now.error[:0]
         return rows_of(constraints, now, friction, loss, params["time_step"])
 
     def constrained(params: Params, now: JointMemory, control: jax.Array) -> JointMemory:
@@ -386,21 +386,24 @@ def _scattered(where: np.ndarray, values: jax.Array, size: int) -> jax.Array:
 
 
 def _parameters(model: Any) -> dict[str, Parameter]:
-    def of(parts: Sequence[str], values: Any, *rest: Any) -> Parameter:
-        return Parameter({name: float(value) for name, value in zip(parts, values, strict=True)}, *rest)
+    def of(parts: Any, values: Any, *rest: Any) -> Parameter:
+        return Parameter({str(name): float(value) for name, value in zip(parts, values, strict=True)}, *rest)
 
     first = model.jnt_dofadr
     linear = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
+    scalar, loss = model.jnt_type >= KINDS.index("slide"), model.dof_frictionloss[first]
     bodies, joints, actuators = names(model, "body")[1:], names(model, "joint"), names(model, "actuator")
     parameters = {
         "mass": of(bodies, model.body_mass[1:], POSITIVE, "kg", "mass of each body; its moments scale with it"),
         "damping": of(joints, model.dof_damping[first], NOT_NEGATIVE, "1", "of each joint, in N s/m or N m s/rad"),
-        "stiffness": of(joints, linear, NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"),
+        "stiffness": of(
+            np.array(joints)[scalar], linear[scalar], NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"
+        ),
         "armature": of(joints, model.dof_armature[first], NOT_NEGATIVE, "1", "inertia of each rotor, in kg or kg m^2"),
     }
-    if model.dof_frictionloss.any():
-        loss = model.dof_frictionloss[first]
-        parameters["friction_loss"] = of(joints, loss, NOT_NEGATIVE, "1", "Coulomb friction of each joint, in N or N m")
+    if loss.any():
+        about = "Coulomb friction of joints that have it, in N or N m"
+        parameters["friction_loss"] = of(np.array(joints)[loss > 0], loss[loss > 0], NOT_NEGATIVE, "1", about)
     restitution = number(model, "restitution")
     if restitution is not None:
         about = "of all contacts and limits: impulse of expansion over that of compression"

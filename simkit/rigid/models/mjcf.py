@@ -92,8 +92,8 @@ def mjcf(
     lacks is refused, with the line of the part: ``engine="mjx"`` or ``"mujoco"`` may have it.
 
     Derivatives between contacts are physical. Through a contact they are those of the equations of the engine, which
-    agree with its finite differences but not with physics, unless ``events`` are given; a warning says so. ``mujoco`` has no derivatives, and
-    ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
+    agree with its finite differences but not with physics, unless ``events`` are given; a warning says so. ``mujoco``
+    has no derivatives, and ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
 
     Args:
         model: path of an MJCF or URDF file; or its text; or ``"brax:ant.xml"``, a model of the installed package brax.
