@@ -74,9 +74,10 @@ class _Builder(ElementTree.TreeBuilder):
         self._written += data.count("\n")
         super().data(data)
 
-    def comment(self, text: str, /) -> None:
+    def comment(self, text: str | None, /) -> Element:
         if self._depth:
-            self.data("\n" * text.count("\n"))
+            self.data("\n" * (text or "").count("\n"))
+        return Element("comment")
 
     def start(self, tag: str, attrs: dict[str, str], /) -> Element:
         self._depth += 1
