@@ -43,42 +43,56 @@ def strides(simulation):
     return stride
 
 
-def test_the_gait_is_a_stable_fixed_point_whose_period_doubles_at_the_published_slope():
+def test_the_gait_is_a_stable_fixed_point_whose_multipliers_are_those_of_differences():
     with jax.enable_x64(True):
         simulation = simkit.build("compass_walker")
-        stride = strides(simulation)
+        stride, slope = strides(simulation), jnp.asarray(np.radians(3.0))
 
-        def both(point, slope):
+        def both(point):
             after, period = stride(point, slope)
             return after, (after, period)
 
-        derivative = jax.jit(jax.jacfwd(both, has_aux=True))
-
-        def gait(point, degrees):
-            """Return a fixed point by Newton's method, its period, and the derivative of the map there."""
-            slope = jnp.asarray(np.radians(degrees))
-            for _ in range(6):
-                jacobian, (after, _) = derivative(point, slope)
-                point = point + np.linalg.solve(np.eye(3) - np.asarray(jacobian), np.asarray(after - point))
-            jacobian, (after, period) = derivative(point, slope)
-            np.testing.assert_allclose(after, point, atol=1e-10)
-            return point, float(period), np.asarray(jacobian)
-
+        derivative, point = jax.jit(jax.jacfwd(both, has_aux=True)), jnp.asarray([0.27, 1.09, 0.38])
+        for _ in range(6):
+            jacobian, (after, _) = derivative(point)
+            point = point + np.linalg.solve(np.eye(3) - np.asarray(jacobian), np.asarray(after - point))
+        jacobian, (after, period) = derivative(point)
+        np.testing.assert_allclose(after, point, atol=1e-10)
         shipped = simulation.params["initial_position"][3], *simulation.params["initial_velocity"][2:]
-        point, period, jacobian = gait(jnp.asarray([0.27, 1.09, 0.38]), 3.0)
         np.testing.assert_allclose(point, shipped, atol=1e-9)
-        assert abs(period - 0.734) < 1e-3 and np.abs(np.linalg.eigvals(jacobian)).max() < 0.6
+        found = np.linalg.eigvals(np.asarray(jacobian))
+        assert abs(period - 0.734) < 1e-3 and np.abs(found).max() < 0.6
         # Central differences of step 1e-5 have an error of 1e-9.
-        one, slope = jax.jit(lambda point, slope: stride(point, slope)[0]), jnp.asarray(np.radians(3.0))
-        shifts = 1e-5 * np.eye(3)
-        columns = [(one(point + shift, slope) - one(point - shift, slope)) / 2e-5 for shift in shifts]
+        columns = [
+            (derivative(point + shift)[1][0] - derivative(point - shift)[1][0]) / 2e-5 for shift in 1e-5 * np.eye(3)
+        ]
         wanted = np.linalg.eigvals(np.stack(columns, axis=1))
-        np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(jacobian)), np.sort_complex(wanted), atol=1e-6)
-        # A multiplier passes -1 where the period doubles.
-        angles, multipliers = (3.6, 4.1, 4.3, 4.35, 4.39), []
-        for angle in angles:
-            point, _, jacobian = gait(point, angle)
-            multipliers.append(np.linalg.eigvals(jacobian).real.min())
-        doubled = np.interp(-1, multipliers[:-3:-1], angles[:-3:-1])
-        assert multipliers[-2] > -1 > multipliers[-1] and abs(doubled - 4.37) < 0.01
+        np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(wanted), atol=1e-6)
+    jax.clear_caches()
+
+
+def test_the_period_doubles_between_slopes_on_both_sides_of_the_published_one():
+    """At 4.3 degrees the periods of successive strides approach each other; at 4.6 degrees they stay apart."""
+    with jax.enable_x64(True):
+        simulation = simkit.build("compass_walker")
+        position, velocity = started(jnp.asarray([0.3065, 1.1492, 0.1635]))
+
+        def periods(slope):
+            given = {"slope": slope, "initial_position": position, "initial_velocity": velocity}
+            params = {**simulation.params, **given}
+
+            def step(state, _):
+                later = simulation.step(state, params)
+                return later, (later.memory.impacts, later.memory.period)
+
+            return jax.lax.scan(step, simulation.init(params, jax.random.key(0)), length=3000)[1]
+
+        run, apart = jax.jit(periods), []
+        for degrees in (4.3, 4.6):
+            impacts, period = map(np.asarray, run(jnp.asarray(np.radians(degrees))))
+            each = period[np.flatnonzero(np.diff(impacts)) + 1]
+            assert len(each) == 39
+            apart.append(np.abs(np.diff(each[-5:])))
+        assert (np.diff(apart[0]) < 0).all() and apart[0].max() < 3e-4
+        np.testing.assert_allclose(apart[1], 0.0587895, atol=1e-5)
     jax.clear_caches()
