@@ -9,7 +9,7 @@ import pytest
 import simkit
 from simkit.errors import UserError
 from simkit.rigid import articulated, mjcf
-from tests.rigid.articulated.models import EVERY_JOINT, model, random_state, relative, trajectory_error
+from tests.rigid.articulated.models import model, random_state, relative, trajectory_error
 
 
 def test_kinematics_masses_and_forces_are_those_of_mujoco():
@@ -88,8 +88,9 @@ def test_what_the_engine_lacks_is_named():
 
 
 def test_a_method_that_constraints_replace_is_told():
+    body = '<body><joint limited="true" range="-1 1"/><geom size="0.1"/></body>'
     with pytest.warns(UserWarning, match="the integrator RK4 has no effect beside contacts, limits"):
-        mjcf(EVERY_JOINT.format(integrator="RK4").replace('contact="disable"', ""))
+        mjcf(f'<mujoco><option integrator="RK4"/><worldbody>{body}</worldbody></mujoco>')
 
 
 def test_a_parameter_that_another_engine_lacks_is_told(tmp_path):
