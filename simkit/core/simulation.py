@@ -160,7 +160,8 @@ class Simulation:
             for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`. See
             `over_steps` for what depends on the number of steps.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
-            with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
+            with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`, as
+            where `dataclasses.replace` gives another ``step`` alone.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}`` of dimensions with a physical coordinate, and further data for
             renderers: the kinds of the ``sides``; names of integer values as ``NAME_names``; widths of unequal cells as
@@ -230,6 +231,12 @@ class Simulation:
         object.__setattr__(self, "parameters", kept | declared)
         for name in ("init", "step", "observe", "diagnose", "status", "step_members"):
             object.__setattr__(self, name, traced_once(getattr(self, name)))
+        # `dataclasses.replace` with another step passes on the step of many members of the one before.
+        together: Any = self.step_members
+        if together is not None and together.alone not in (None, self.step):
+            object.__setattr__(self, "step_members", None)
+        elif together is not None:
+            together.alone = self.step
         object.__setattr__(self, "_programs", Programs())
 
     @property

@@ -27,11 +27,13 @@ class Traced:
 
     Attributes:
         function: the function.
+        alone: of a step of many members, the step that it stands for; else None.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Wrap a function; nothing is traced yet."""
         self.function = function
+        self.alone: Traced | None = None
         last: list[Any] = [None]
         self._last = last
 

@@ -23,7 +23,7 @@ from simkit.errors import UserError
 from simkit.flow.diagnosis.measures import magnitude
 from simkit.molecular.minimizers.protocol import largest_norm
 from simkit.rigid.algebra.vector import Vector, norm, normalize
-from tests.core.toys import descent, oscillator
+from tests.core.toys import descent, oscillator, stepping_together
 from tests.tables import every
 
 
@@ -37,6 +37,13 @@ def test_plain_numbers_become_parameters_of_the_working_precision(precision, one
         changed = simulation.with_params(frequency=3.0)
         assert float(changed.params["frequency"]) == 3.0
         jax.eval_shape(trajectory(simulation, 2, 1), simulation.params, jax.random.key(0))
+
+
+def test_another_step_does_not_keep_the_step_of_many_members_of_the_one_before():
+    """A controller in a loop around the step of a model was without effect in sweeps."""
+    together = stepping_together([])
+    assert dataclasses.replace(together, params={"frequency": 2, "time_step": 0.01}).step_members is not None
+    assert dataclasses.replace(together, step=lambda state, params: together.step(state, params)).step_members is None
 
 
 def test_arrays_of_parameters_are_unchanged():

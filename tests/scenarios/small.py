@@ -135,6 +135,15 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     },
     # In flight its legs move it by only 1e-4 m, comparable to the round-off of its size.
     "ant": {"initial_velocity": [1.0] + [0.0] * 13},
+    # In flight: where feet land depends on every number with a kink.
+    "hopper": {
+        "initial_position": [0.0, 1.5, 0.1, -0.6, 1.2, -0.6],
+        "initial_velocity": [0.5, 0.4, 0.3, 0.2, 0.1, 0.6],
+    },
+    "humanoid": {
+        "initial_position": [0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0] + [0.1, 0.2, -0.2, 0.4] + [0.2] * 9,
+        "initial_velocity": [0.5, 0.4, 0.3, 0.2, 0.1, 0.6] + [0.3] * 13,
+    },
     # Long steps, with an impact among the few. A light hub would multiply rounding by (I + m l^2) / I = 1000; and a
     # spoke that stands without pressure would be lifted by half of all scattered velocities.
     "rimless_wheel": {

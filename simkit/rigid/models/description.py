@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
+from simkit.errors import one_line
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.models.source import library
 
@@ -53,6 +55,7 @@ class Description:
         control: controls at the start, (nu,).
         springs: of S joints with one coordinate, (3, S): stiffness, index of the coordinate, rest position.
         shapes: geoms to be drawn.
+        lines: where each geom, joint, tendon, actuator, equality and body is in its text, such as "line 12", by kind.
     """
 
     mujoco: Any
@@ -67,6 +70,20 @@ class Description:
     control: np.ndarray
     springs: np.ndarray
     shapes: Shapes
+    lines: Mapping[str, Mapping[int, str]]
+
+    def place_of(self, kind: str, which: Any) -> str:
+        """Return the name and line of the first of some parts, such as "joint 'knee' (line 7)", or "" of none.
+
+        Args:
+            kind: of the parts, as in ``lines``.
+            which: for each part whether it is one.
+        """
+        indices = np.flatnonzero(which)
+        if not len(indices):
+            return ""
+        name, line = getattr(self.mujoco, kind)(indices[0]).name, self.lines[kind].get(int(indices[0]))
+        return f"{kind} {repr(name) if name else indices[0]}" + (f" ({line})" if line else "")
 
     def masses(self, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return masses in kg (B, ...) and principal moments in kg m^2 (B, 3, ...), scaled with the masses."""
@@ -98,13 +115,14 @@ class Description:
         return jnp.stack([cosine * x - sine * z, y, cosine * z + sine * x])
 
 
-def describe(model: Any) -> Description:
+def describe(model: Any, spec: Any) -> Description:
     """Return the description of a compiled model.
 
     Its initial state is its custom number ``init_qpos`` (which brax reads), else its first keyframe.
 
     Args:
         model: a `mujoco.MjModel`.
+        spec: the `mujoco.MjSpec` that it was compiled from.
     """
     mujoco = library("mujoco")
     strength = float(np.linalg.norm(model.opt.gravity))
@@ -135,6 +153,17 @@ def describe(model: Any) -> Description:
         control=control,
         springs=np.stack([stiffness[single], where, model.qpos_spring[where]]),
         shapes=_shapes(model),
+        lines={
+            kind: {part.id: one_line(part.info) for part in parts if part.info}
+            for kind, parts in {
+                "geom": spec.geoms,
+                "joint": spec.joints,
+                "tendon": spec.tendons,
+                "actuator": spec.actuators,
+                "equality": spec.equalities,
+                "body": spec.bodies,
+            }.items()
+        },
     )
 
 

@@ -92,7 +92,7 @@ def supporting(name: str, lacking: Mapping[str, Any] = MappingProxyType({})) -> 
 
     Args:
         name: of the engine.
-        lacking: whether the model has each of the parts that the engine ignores in silence.
+        lacking: whether the model has each of the parts that the engine ignores in silence, or in words where.
 
     Raises:
         UserError: naming the part, or with the message of the engine's library.
@@ -100,7 +100,8 @@ def supporting(name: str, lacking: Mapping[str, Any] = MappingProxyType({})) -> 
     others = {"mjx": "'mujoco'", "simkit": "'mjx' or 'mujoco'"}.get(name, "'simkit', 'mjx' or 'mujoco'")
     remedy = f"choose engine = {others}, or take it out of the model"
     if part := next((part for part, is_present in lacking.items() if is_present), None):
-        raise UserError(f"{name} has no {part}; {remedy}")
+        where = f": {lacking[part]}" if isinstance(lacking[part], str) else ""
+        raise UserError(f"{name} has no {part}{where}; {remedy}")
     try:
         yield
     except (NotImplementedError, RuntimeError, ValueError) as error:

@@ -2,11 +2,12 @@
 
 Forces, damping and integrators are those of MuJoCo, so that trajectories of models without constraints agree with it
 to round-off. Contacts, limits, friction of joints and equalities are hard: impulses by `contact_solver` in place of
-MuJoCo's ``solref`` and ``solimp``, and a leapfrog in place of its Euler method, whose energy drifts.
+MuJoCo's ``solref`` and ``solimp``, and a leapfrog in place of its methods Euler, whose energy drifts, and RK4.
 """
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,10 @@ STAGES, WEIGHTS = (0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 CORRECTION = 0.2
 # Steps over which the error of the laws is averaged for the status, and fraction of the velocities in its unit.
 LAG_STEPS, SLOW = 30, 0.01
+LEAPFROG = (
+    "the integrator RK4 has no effect beside contacts, limits, friction of joints and equalities, with which models "
+    "advance by a leapfrog; write integrator = 'Euler' in the model"
+)
 # What closes slower than in this many steps of its acceleration rests and does not bounce.
 RESTING_STEPS = 3
 
@@ -108,11 +113,15 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         UserError: if the model has a part that the engine does not have, by name.
     """
     model = description.mujoco
-    with supporting("simkit", _lacking(model)):
+    with supporting("simkit", _lacking(description)):
         tree, constraints = kinematic_tree(model), constraints_of(model)
     joints, actuators = names(model, "joint"), names(model, "actuator")
     mujoco = library("mujoco")
     off, method = mujoco.mjtDisableBit, mujoco.mjtIntegrator(int(model.opt.integrator))
+    is_constrained, bounces = any(constraints.sizes), number(model, "restitution") is not None
+    if is_constrained and method == mujoco.mjtIntegrator.mjINT_RK4 and events is None:
+        warnings.warn(LEAPFROG, stacklevel=2)
+        method = mujoco.mjtIntegrator.mjINT_EULER
     driven, is_off = _actuators(model), lambda bit: bool(model.opt.disableflags & int(bit))
     spring = model.jnt_qposadr, model.jnt_dofadr
     elastic = np.flatnonzero(model.jnt_type >= KINDS.index("slide"))
@@ -127,7 +136,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         return by_name(joints, params["armature"])[model.dof_jntid]
 
     def stiffness(params: Params) -> jax.Array:
-        return sprung * by_name(joints, params["stiffness"])[elastic]
+        return sprung * by_name([joints[each] for each in elastic], params["stiffness"])
 
     def inertia(params: Params) -> Inertia:
         mass, moments = description.masses(params)
@@ -180,13 +189,12 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
                 )
         return force, params["time_step"] * matrix if ends_late else None
 
-    is_constrained, bounces = any(constraints.sizes), number(model, "restitution") is not None
     equal = constraints.sizes[1] - constraints.equalities
     rubbing = model.dof_jntid[constraints.rubbing]
 
     def rows(params: Params, now: Situation) -> Rows:
         friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
-        loss = by_name(joints, params["friction_loss"])[rubbing] if len(rubbing) else now.error[:0]
+        loss = by_name([joints[each] for each in rubbing], params["friction_loss"]) if len(rubbing) else now.error[:0]
         return rows_of(constraints, now, friction, loss, params["time_step"])
 
     def constrained(params: Params, now: JointMemory, control: jax.Array) -> JointMemory:
@@ -378,21 +386,24 @@ def _scattered(where: np.ndarray, values: jax.Array, size: int) -> jax.Array:
 
 
 def _parameters(model: Any) -> dict[str, Parameter]:
-    def of(parts: Sequence[str], values: Any, *rest: Any) -> Parameter:
-        return Parameter({name: float(value) for name, value in zip(parts, values, strict=True)}, *rest)
+    def of(parts: Any, values: Any, *rest: Any) -> Parameter:
+        return Parameter({str(name): float(value) for name, value in zip(parts, values, strict=True)}, *rest)
 
     first = model.jnt_dofadr
     linear = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
+    scalar, loss = model.jnt_type >= KINDS.index("slide"), model.dof_frictionloss[first]
     bodies, joints, actuators = names(model, "body")[1:], names(model, "joint"), names(model, "actuator")
     parameters = {
         "mass": of(bodies, model.body_mass[1:], POSITIVE, "kg", "mass of each body; its moments scale with it"),
         "damping": of(joints, model.dof_damping[first], NOT_NEGATIVE, "1", "of each joint, in N s/m or N m s/rad"),
-        "stiffness": of(joints, linear, NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"),
+        "stiffness": of(
+            np.array(joints)[scalar], linear[scalar], NOT_NEGATIVE, "1", "of each joint's spring, in N/m or N m/rad"
+        ),
         "armature": of(joints, model.dof_armature[first], NOT_NEGATIVE, "1", "inertia of each rotor, in kg or kg m^2"),
     }
-    if model.dof_frictionloss.any():
-        loss = model.dof_frictionloss[first]
-        parameters["friction_loss"] = of(joints, loss, NOT_NEGATIVE, "1", "Coulomb friction of each joint, in N or N m")
+    if loss.any():
+        about = "Coulomb friction of joints that have it, in N or N m"
+        parameters["friction_loss"] = of(np.array(joints)[loss > 0], loss[loss > 0], NOT_NEGATIVE, "1", about)
     restitution = number(model, "restitution")
     if restitution is not None:
         about = "of all contacts and limits: impulse of expansion over that of compression"
@@ -438,9 +449,9 @@ def _actuators(model: Any) -> _Actuators:
     )
 
 
-def _lacking(model: Any) -> dict[str, Any]:
-    """Return whether a model has each of the parts that the engine lacks."""
-    mujoco = library("mujoco")
+def _lacking(description: Description) -> dict[str, Any]:
+    """Return whether, or where, a model has each of the parts that the engine lacks."""
+    mujoco, model, where = library("mujoco"), description.mujoco, description.place_of
     off, trn = mujoco.mjtDisableBit, mujoco.mjtTrn
     flags = int(model.opt.disableflags)
     unconstrained = flags & int(off.mjDSBL_CONSTRAINT)
@@ -450,53 +461,66 @@ def _lacking(model: Any) -> dict[str, Any]:
     targets = model.actuator_trnid[:, 0]
     several = on_joint & ~scalar[np.where(on_joint, targets, 0)]
     integrators = (int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}")) for name in ("EULER", "RK4", "IMPLICITFAST"))
-    simple = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
-    biases = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
+    implicit = int(model.opt.integrator) == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    simple = [int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)]
+    biases = [int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)]
     pairs = [] if flags & int(off.mjDSBL_CONTACT) or unconstrained else pairs_that_may_touch(model)
     pair = pair_without_rule(model, pairs)
-    touching = pair and " and ".join(repr(model.geom(geom).name or f"geom {geom}") for geom in pair)
-    unlimited = flags & int(off.mjDSBL_LIMIT) or unconstrained
-    limited = np.flatnonzero(model.jnt_limited & ~scalar) if not unlimited else []
-    joint = names(model, "joint")[limited[0]] if len(limited) else ""
-    equal = [] if flags & int(off.mjDSBL_EQUALITY) or unconstrained else model.eq_type[model.eq_active0 > 0]
-    dims = [*model.geom_condim[[geom for each in pairs for geom in each[:2]]], *model.pair_dim[: len(pairs)]]
-    is_held = pairs or len(equal) or model.jnt_limited.any() or model.dof_frictionloss.any()
-    nonlinear = ("jnt_stiffnesspoly", "dof_dampingpoly", "actuator_damping", "actuator_armature")
+    touching = pair and " and ".join(where("geom", np.arange(model.ngeom) == geom) for geom in pair)
+    limited = np.zeros(model.njnt) if flags & int(off.mjDSBL_LIMIT) or unconstrained else model.jnt_limited
+    is_off = flags & int(off.mjDSBL_EQUALITY) or unconstrained
+    equal = np.zeros(model.neq) if is_off else model.eq_active0
+    twisting = model.geom_condim > 3
+    rolling = {geom for a, b, _ in pairs for geom in (a, b) if twisting[geom]}
+    in_pair = (model.pair_dim > 3).any() and bool(pairs)
+    curved = np.zeros(model.ntendon, bool)
+    for tendon, (first, count) in enumerate(zip(model.tendon_adr, model.tendon_num, strict=True)):
+        curved[tendon] = (model.wrap_type[first : first + count] != 1).any()
+    elastic = _is_any(
+        model, ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "limited", "frictionloss"), "tendon"
+    ) | _is_any(model, ("actfrclimited", "armature"), "tendon")
+    bent = _is_any(model, ("stiffnesspoly",), "jnt") | _is_any(model, ("dampingpoly",), "dof")[model.jnt_dofadr]
     return {
-        f"contact of these shapes, and {touching} may touch (it has planes with balls, capsules and boxes, and balls "
-        "and capsules with each other; others switched off by contype and conaffinity)": pair,
-        "torsional and rolling friction (condim 4 and 6)": max(dims, default=3) > 3,
-        f"limits of ball joints (joint '{joint}'; limited='false')": len(limited),
-        "equality constraints but connect, weld and joint": any(kind > 2 for kind in equal),
-        "the integrator RK4 with contacts, limits, friction of joints or equalities (integrator='Euler')": is_held
-        and not unconstrained
-        and int(model.opt.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4),
-        "tendons that pass sites or geoms": any(kind != 1 for kind in model.wrap_type),
-        "springs, limits and friction of tendons": model.tendon_stiffness.any()
-        or model.tendon_damping.any()
-        or model.tendon_limited.any()
-        or model.tendon_frictionloss.any(),
-        "springs of free and ball joints": (model.jnt_stiffness.reshape(model.njnt, -1)[~scalar] != 0).any(),
-        "springs and dampers that are not linear": any(np.any(getattr(model, name, 0)) for name in nonlinear),
+        f"contact of {touching} (planes with balls, capsules and boxes, and balls and capsules with each other; switch "
+        "it off by contype and conaffinity)": pair,
+        "torsional and rolling friction (condim 4 and 6)": where("geom", np.isin(np.arange(model.ngeom), list(rolling)))
+        or in_pair,
+        "limits of ball joints (limited='false')": where("joint", (limited > 0) & ~scalar),
+        "equality constraints but connect, weld and joint": where("equality", (equal > 0) & (model.eq_type > 2)),
+        "tendons that pass sites or geoms": where("tendon", curved),
+        "springs, limits, friction, bounds of forces and rotors of tendons": where("tendon", elastic),
+        "springs of free and ball joints": where(
+            "joint", ~scalar & (model.jnt_stiffness.reshape(model.njnt, -1) != 0).any(axis=1)
+        ),
+        "springs and dampers that are not linear": where("joint", bent)
+        or where("actuator", _is_any(model, ("damping", "armature"), "actuator")),
         "fluid forces": model.opt.density > 0 or model.opt.viscosity > 0,
-        "compensation of gravity": model.ngravcomp,
-        "actuators of sites, bodies, free and ball joints": (~(on_joint | on_tendon) | several).any(),
-        "gains of actuators that depend on velocity with the integrator implicitfast": model.actuator_gainprm[
-            :, 2
-        ].any()
-        and model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
-        "actuators with a state": model.na,
-        "muscles and other actuators that are not linear": not set(model.actuator_gaintype.tolist()) <= simple
-        or not set(model.actuator_biastype.tolist()) <= biases,
+        "compensation of gravity": where("body", model.body_gravcomp),
+        "actuators of sites, bodies, free and ball joints": where("actuator", ~(on_joint | on_tendon) | several),
+        "gains of actuators that depend on velocity with the integrator implicitfast": where(
+            "actuator", (model.actuator_gainprm[:, 2] != 0) & implicit
+        ),
+        "actuators with a state": where("actuator", model.actuator_dyntype),
+        "muscles and other actuators that are not linear": where(
+            "actuator", ~(np.isin(model.actuator_gaintype, simple) & np.isin(model.actuator_biastype, biases))
+        ),
         "integrators but Euler, implicitfast and RK4": int(model.opt.integrator) not in set(integrators),
-        "bodies without mass that are not welded to another": (model.body_mass[1:] <= 0).any(),
-        "limits of forces and rotors of tendons": model.tendon_actfrclimited.any() or model.tendon_armature.any(),
+        "bodies without mass that are not welded to another": where(
+            "body", (model.body_mass <= 0) & (np.arange(model.nbody) > 0)
+        ),
         "disabled groups of actuators": model.opt.disableactuator,
         "plug-ins and delays (nsample)": model.nplugin or has_other_state(model),
         "bodies that sleep": model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP),
-        "mocap bodies": model.nmocap,
+        "mocap bodies": where("body", model.body_mocapid >= 0),
         "flexible bodies": model.nflex,
     }
+
+
+def _is_any(model: Any, attributes: Sequence[str], kind: str) -> np.ndarray:
+    """Return for each part of a kind whether an attribute is not zero; one that this MuJoCo does not know is."""
+    count = {"tendon": model.ntendon, "jnt": model.njnt, "dof": model.nv, "actuator": model.nu}[kind]
+    found = [np.asarray(getattr(model, f"{kind}_{name}", np.zeros(count))) for name in attributes]
+    return np.stack([(each.reshape(count, -1 if count else 1) != 0).any(axis=1) for each in found]).any(axis=0)
 
 
 def number(model: Any, name: str) -> float | None:

@@ -41,7 +41,7 @@ DIMENSIONS = {
 }
 OF_EVENTS = {"impact_position": ("coordinate",), "impact_velocity": ("degree_of_freedom",)}
 
-ENGINES = ("mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco", "simkit")
+ENGINES = ("simkit", "mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco")
 _checked = arguments(
     engine=word("engine", ENGINES),
     substeps=whole("time steps per step of the simulation", low=1),
@@ -72,7 +72,7 @@ class Articulated:
 def mjcf(
     model: str | Path,
     *,
-    engine: str = "mjx",
+    engine: str = "simkit",
     substeps: int = 1,
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
@@ -87,17 +87,18 @@ def mjcf(
     at the start in the order and units of MuJoCo, and for a model with actuators ``control`` c, ``control_amplitude``
     a, ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
 
-    With ``"simkit"``, whose contacts are hard, masses are named after bodies; ``damping``, ``stiffness`` and
-    ``armature`` of joints, and ``gear`` and ``gain`` of actuators, are parameters too.
+    With ``"simkit"``, the default, whose contacts are hard, masses are named after bodies; ``damping``, ``stiffness``
+    and ``armature`` of joints, and ``gear`` and ``gain`` of actuators, are parameters too. A model with a part that it
+    lacks is refused, with the line of the part: ``engine="mjx"`` or ``"mujoco"`` may have it.
 
     Derivatives between contacts are physical. Through a contact they are those of the equations of the engine, which
-    agree with its finite differences but not with physics; a warning says so. ``mujoco`` has no derivatives, and
-    ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
+    agree with its finite differences but not with physics, unless ``events`` are given; a warning says so. ``mujoco``
+    has no derivatives, and ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
 
     Args:
         model: path of an MJCF or URDF file; or its text; or ``"brax:ant.xml"``, a model of the installed package brax.
-        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"``, ``"mujoco"`` or
-            ``"simkit"``.
+        engine: ``"simkit"``, ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or
+            ``"mujoco"``.
         substeps: time steps per step of the simulation. Good values: 1; with ``"mujoco"`` as many as a frame has.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
@@ -130,7 +131,7 @@ def mjcf(
 def from_text(
     *,
     model: str,
-    engine: str = "mjx",
+    engine: str = "simkit",
     substeps: int = 1,
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
@@ -140,8 +141,8 @@ def from_text(
 
     Args:
         model: MJCF or URDF text, or ``"brax:ant.xml"``.
-        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"``, ``"mujoco"`` or
-            ``"simkit"``.
+        engine: ``"simkit"``, ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or
+            ``"mujoco"``.
         substeps: time steps per step of the simulation.
         solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
             model.
@@ -175,7 +176,7 @@ def _simulation(
     add_motors(spec, motors or {})
     if solver_iterations:
         spec.option.iterations = solver_iterations
-    description = describe(compiled(without_reports(spec)))
+    description = describe(compiled(without_reports(spec)), spec)
     if name == "mujoco":
         engine = mujoco_engine(spec, description)
     elif name == "simkit":

@@ -35,9 +35,15 @@ def checked(text: str) -> str:
     """
     if len(text) > MAX_CHARACTERS:
         raise UserError(f"the model's text is over 8 MiB; simplify its meshes, or {REMEDY}")
-    parser = ElementTree.XMLParser(target=_Builder())
+    builder = _Builder()
+    parser = ElementTree.XMLParser(target=builder)
+    # Newer releases defer tags of several lines unless told.
+    flush = getattr(parser, "flush", lambda: None)
     try:
-        parser.feed(text)
+        for line in text.splitlines(keepends=True):
+            parser.feed(line)
+            flush()
+            builder.line += 1
         root = parser.close()
     except ElementTree.ParseError as error:
         raise UserError(f"the model is not XML: {error}; give MJCF or URDF") from error
@@ -46,16 +52,32 @@ def checked(text: str) -> str:
     for element in root.iter():
         _refuse_files(element)
     refuse_too_much_work(root)
-    return ElementTree.tostring(root, encoding="unicode")
+    # Errors of MuJoCo name lines.
+    return "\n" * (builder.first - 1) + ElementTree.tostring(root, encoding="unicode")
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """Tree builder that refuses declarations, and bounds depth and number of elements."""
+    """Tree builder that refuses declarations, bounds depth and number of elements, and keeps the line of each.
+
+    Attributes:
+        line: that is read.
+        first: line of the first element.
+    """
 
     def __init__(self) -> None:
         """Start outside of all elements."""
         super().__init__()
-        self._depth = self._elements = 0
+        self.line = self.first = 1
+        self._depth = self._elements = self._written = 0
+
+    def data(self, data: str, /) -> None:
+        self._written += data.count("\n")
+        super().data(data)
+
+    def comment(self, text: str | None, /) -> Element:
+        if self._depth:
+            self.data("\n" * (text or "").count("\n"))
+        return Element("comment")
 
     def start(self, tag: str, attrs: dict[str, str], /) -> Element:
         self._depth += 1
@@ -64,7 +86,12 @@ class _Builder(ElementTree.TreeBuilder):
             raise UserError(f"the model's elements are nested over {MAX_DEPTH} deep; flatten it, or {REMEDY}")
         if self._elements > MAX_ELEMENTS:
             raise UserError(f"the model has over {MAX_ELEMENTS} elements; simplify it, or {REMEDY}")
-        return super().start(tag, attrs)
+        element = super().start(tag, attrs)
+        if self._elements == 1:
+            self.first = self._written = self.line
+        # Of the lines within a tag.
+        self.data("\n" * (self.line - self._written))
+        return element
 
     def end(self, tag: str, /) -> Element:
         self._depth -= 1

@@ -60,9 +60,9 @@ REFUSED = {
     "a shape": (
         '<geom type="ellipsoid" size="1 1 1"/>',
         "",
-        "contact of these shapes, and 'geom 0' and 'ball' may touch",
+        "contact of geom 0 (line 2) and geom 'ball' (line 3) (planes with",
     ),
-    "a method": ("", 'limited="true" range="-1 1"', "the integrator RK4 with contacts, limits", 'integrator="RK4"'),
+    "rolling": ('<geom type="plane" size="1 1 1" condim="6"/>', "", "(condim 4 and 6): geom 0 (line 2);"),
     "a group": ("", "", "disabled groups of actuators", 'actuatorgroupdisable="1"'),
     "a delay": ("", "", "plug-ins and delays", "", '<motor joint="turn" delay="0.02" nsample="6"/>'),
     "a muscle": (
@@ -81,10 +81,16 @@ def test_what_the_engine_lacks_is_named():
         body = f'<body><joint name="turn" type="hinge" {joint}/><geom name="ball" size="0.1"/></body>'
         with pytest.raises(UserError) as caught:
             option, actuator = (*more, "", "")[:2]
-            parts = f"<option {option}/><worldbody>{world}{body}</worldbody><actuator>{actuator}</actuator>"
-            mjcf(f"<mujoco>{parts}</mujoco>", engine="simkit")
+            parts = f"<option {option}/><worldbody>\n{world}\n{body}</worldbody><actuator>{actuator}</actuator>"
+            mjcf(f"<mujoco>{parts}</mujoco>")
         missed += [name] if wanted not in str(caught.value) or "engine = 'mjx'" not in str(caught.value) else []
     assert not missed
+
+
+def test_a_method_that_constraints_replace_is_told():
+    body = '<body><joint limited="true" range="-1 1"/><geom size="0.1"/></body>'
+    with pytest.warns(UserWarning, match="the integrator RK4 has no effect beside contacts, limits"):
+        mjcf(f'<mujoco><option integrator="RK4"/><worldbody>{body}</worldbody></mujoco>')
 
 
 def test_a_parameter_that_another_engine_lacks_is_told(tmp_path):

@@ -75,7 +75,7 @@ def test_a_malformed_model_is_refused_in_one_line(text, phrase):
 
 def test_a_scenario_reads_no_model_by_its_path(tmp_path):
     (tmp_path / "pendulum.xml").write_text(PENDULUM)
-    assert mjcf(tmp_path / "pendulum.xml").params["mass"].shape == (1,)
+    assert mjcf(tmp_path / "pendulum.xml").params["mass"].keys() == {"rod"}
     assert 'write model = { file = "NAME.xml" }' in refusal(from_text, model=str(tmp_path / "pendulum.xml"))
 
 
@@ -246,6 +246,14 @@ def test_a_number_that_is_not_one_is_refused_without_a_log_file(tmp_path, monkey
 def test_mujoco_reads_only_what_was_checked():
     text = f"<?xml version='1.0'?><!-- <include file='a'/> -->{inside('<!-- > -->')}"
     assert checked(text) == inside("").replace("'.1'/>", '".1" />').replace("<freejoint/>", "<freejoint />")
+
+
+def test_errors_name_the_line_of_the_given_text():
+    """Behind comments and tags of several lines, which are not written as they were."""
+    before = "<?xml version='1.0'?>\n<!-- a\n-->"
+    text = before + inside("<!-- b\n -->\n<geom\n type='plane'\nsize='1 1 1'/><geom\ntype='ellipsoid' size='1 1'/>")
+    assert "geom 1 (line 7)" in refusal(from_text, model=text.replace("size='1 1'", "size='1 1 1'"))
+    assert "line 7" in refusal_of_text(text)
 
 
 def schema():
