@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -186,6 +187,21 @@ def spelled(how: Callable[[str, str], str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def within(prefix: str, table: str = "", limit: int | None = None) -> Iterator[None]:
+    """Give the mistakes of a block as those of a table that holds the key, see `UserError.within`.
+
+    Args:
+        prefix: put before the messages.
+        table: path of the table; empty if the keys are whole paths.
+        limit: largest number of characters of a message, without the prefix.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise error.within(table, prefix, limit) from error.__cause__
+
+
+@contextlib.contextmanager
 def about(key: str) -> Iterator[None]:
     """Give the mistakes of a block a key, if they have none.
 
@@ -251,6 +267,24 @@ class Mistakes:
             first, *rest = self.found
             first.further, first.partial = tuple(rest), partial
             raise first
+
+
+def package(name: str, user: str, install: str) -> Any:
+    """Return a module of an optional package.
+
+    Args:
+        name: of the module.
+        user: what needs it, for the message.
+        install: what pip installs, such as ``"simkit-physics[data]"``.
+
+    Raises:
+        UserError: if it cannot be imported.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        needs, command = f"{user} needs the package {name.partition('.')[0]}", f"pip install '{install}'"
+        raise UserError(f"{needs}: {command} ({one_line(error)})") from error
 
 
 # Characters of an error message, which may quote a name or a command line of any length.

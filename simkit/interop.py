@@ -15,7 +15,7 @@ from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, status_of
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, nearest, one_line, package
 
 __all__ = ["Transfer", "from_jax", "gymnasium", "to_jax"]
 
@@ -96,10 +96,7 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
     """
     if library not in LIBRARIES:
         raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
-    try:
-        target = importlib.import_module(library)
-    except ImportError as error:
-        raise UserError(f"{library} is not installed; pip install {library}") from error
+    target = package(library, "from_jax", library)
     return _transferred(arrays, lambda array, path: _from_jax(array, path, target), exact)
 
 
@@ -309,10 +306,7 @@ def gymnasium(
         >>> callable(make)  # needs the extra: pip install simkit-physics[gymnasium]
         True
     """
-    try:
-        library = importlib.import_module("gymnasium")
-    except ImportError as error:
-        raise UserError("gymnasium is not installed: pip install 'simkit-physics[gymnasium]'") from error
+    library = package("gymnasium", "an environment", "simkit-physics[gymnasium]")
     leaves = paths.leaves(simulation.params)
     if action not in leaves:
         raise UserError(f"action = '{action}' is not a parameter", paths.hint(action, leaves))

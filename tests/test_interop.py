@@ -201,7 +201,7 @@ def test_a_mistake_is_one_line(hand, message):
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(UserError, match="cupy is not installed; pip install cupy"):
+    with pytest.raises(UserError, match="needs the package cupy: pip install 'cupy'"):
         interop.from_jax(jnp.ones(2), "cupy")
 
 

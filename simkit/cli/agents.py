@@ -14,6 +14,9 @@ from subprocess import DEVNULL
 from typing import Any
 
 import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from simkit import __version__
@@ -21,13 +24,6 @@ from simkit.cli.main import FAILED, TERMINATED, WRONG_INPUT
 from simkit.cli.progress import AS_JSON
 from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
-
-try:
-    from mcp.server.mcpserver import Context, MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.types import CallToolResult, TextContent
-except ImportError as error:
-    raise UserError(f"the server needs a package: {error}; pip install 'simkit-physics[mcp]'") from error
 
 # Seconds in which a process that is stopped stores what it has.
 GRACE = 20.0

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import dataclasses
-import importlib
 import sys
 import threading
 import traceback
@@ -20,7 +19,7 @@ import numpy as np
 from simkit.core.dependence import without_effect
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.errors import UserError
+from simkit.errors import UserError, package
 
 # Removed from JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
@@ -70,10 +69,7 @@ def load(name: str) -> types.ModuleType:
     Raises:
         UserError: if jax-cfd is not installed.
     """
-    try:
-        return importlib.import_module(f"jax_cfd.{name}")
-    except ImportError as error:
-        raise UserError(f"jax-cfd cannot be imported ({error}); install it with: pip install jax-cfd") from error
+    return package(f"jax_cfd.{name}", "this flow", "jax-cfd")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line, within
 from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
@@ -251,10 +251,8 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
     """Return ``{name: value}``; for a branch of parameters the values of its leaves by path."""
     if section != "params" or not paths.is_branch(name, scenario.declared):
         return {name: value}
-    try:
+    with within(f"{label}: "):
         entries = paths.given({name: value}, scenario.declared)
-    except UserError as error:
-        raise error.within("", f"{label}: ") from None
     return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 

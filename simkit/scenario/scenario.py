@@ -15,7 +15,7 @@ from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import declared, line, named, several
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, nearest, one_line, within
 from simkit.scenario import checks
 from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.drawing import RENDER
@@ -168,10 +168,8 @@ def make(scenario: Scenario) -> "Simulation":
             f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
             "simkit.resume(folder, simulation=...)"
         )
-    try:
+    with within(f"{scenario.file}: simulation: ", "simulation"):
         factory = SIMULATIONS.resolve(scenario.simulation)
-    except UserError as error:
-        raise error.within("simulation", f"{scenario.file}: simulation: ") from error
     key = _key_of(scenario, factory)
     return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
 

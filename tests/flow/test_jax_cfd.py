@@ -126,7 +126,7 @@ def test_jax_and_jax_cfd_are_restored_afterwards(fails):
 
 def test_a_missing_jax_cfd_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax_cfd.base", None)
-    with pytest.raises(UserError, match=r"^jax-cfd cannot be imported .*; install it with: pip install jax-cfd$"):
+    with pytest.raises(UserError, match=r"^this flow needs the package jax_cfd: pip install 'jax-cfd' \(.*\)$"):
         from_jax_cfd(lambda v, p: v, None, lambda p, k: None, {"time_step": 1.0})
 
 

@@ -11,7 +11,7 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, within
 from simkit.flow.boundary.domain import Domain, PressureOnSides, SidePressure, domain
 from simkit.flow.boundary.side_data import BoundaryVelocity, nothing
 from simkit.flow.boundary.sides import Side
@@ -261,7 +261,5 @@ def _axis(settings: Settings) -> Axis:
 
 
 def _made(settings: Settings, key: str, make: Callable[..., Axis], *arguments: Any) -> Axis:
-    try:
+    with within(f"{settings.path(key)}: "):
         return make(*arguments)
-    except UserError as error:
-        raise error.within("", f"{settings.path(key)}: ") from None

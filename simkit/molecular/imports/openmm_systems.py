@@ -1,13 +1,12 @@
 """Systems of OpenMM as keywords of ``molecular.system``: force by force, with its formulas as expressions."""
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, package
 from simkit.molecular.bonded.topology import EXCLUSIONS, molecule
 from simkit.molecular.description.units import SYSTEMS
 from simkit.molecular.imports.formulas import expression_of, renamed
@@ -106,7 +105,7 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
 
     Reference: Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017), doi:10.1371/journal.pcbi.1005659.
     """
-    if not isinstance(system, _package("openmm").System):
+    if not isinstance(system, package("openmm", "from_openmm", "simkit-physics[openmm]").System):
         raise UserError(f"from_openmm: system is a {type(system).__name__}; give an openmm.System, as of createSystem")
     count = system.getNumParticles()
     if any(system.isVirtualSite(index) for index in range(count)):
@@ -167,21 +166,9 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     return ImportedSystem(settings, found.order)
 
 
-def _package(name: str) -> Any:
-    """Return a module of OpenMM, which is no dependency.
-
-    Raises:
-        UserError: if it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise UserError("from_openmm needs OpenMM: pip install 'simkit-physics[openmm]'") from None
-
-
 def _plain(value: Any) -> Any:
     """Return numbers in nm, ps, g/mol, kJ/mol and radians."""
-    unit = _package("openmm.unit")
+    unit = package("openmm.unit", "from_openmm", "simkit-physics[openmm]")
     return value.value_in_unit_system(unit.md_unit_system) if unit.is_quantity(value) else value
 
 
