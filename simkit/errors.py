@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
 
@@ -305,6 +305,31 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> Hint:
     if (close := closest(str(name), known)) is not None:
         return Hint(f"; did you mean '{close}'?", close)
     return Hint(f"; known names: {', '.join(sorted(set(known)))}" if known else "; there are none, so leave it out")
+
+
+def known(name: Any, names: Collection[str], where: str) -> str:
+    """Return a name that is among those known.
+
+    Args:
+        name: what the user wrote.
+        names: the names that exist.
+        where: path of its key, or name of the argument.
+
+    Raises:
+        UserError: if it is not among them; suggests the nearest.
+    """
+    if isinstance(name, str) and name in names:
+        return name
+    hint = nearest(name if isinstance(name, str) else "", list(names))
+    rest = hint if hint.meant or not names else f"; choose one of {', '.join(names)}"
+    remedy = Remedy("replace", hint.meant) if hint.meant else None
+    raise UserError(
+        f"{where} = {one_line(repr(name), 60)} is unknown",
+        rest,
+        key=where.rpartition(": ")[2],
+        allowed=names,
+        remedy=remedy,
+    )
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, status_of
-from simkit.errors import UserError, nearest, one_line, package
+from simkit.errors import UserError, known, one_line, package
 
 __all__ = ["Transfer", "from_jax", "gymnasium", "to_jax"]
 
@@ -94,8 +94,7 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
         >>> type(moved.arrays["x"]).__name__, moved.copies
         ('ndarray', {})
     """
-    if library not in LIBRARIES:
-        raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
+    known(library, LIBRARIES, "library")
     target = package(library, "from_jax", library)
     return _transferred(arrays, lambda array, path: _from_jax(array, path, target), exact)
 
@@ -308,12 +307,9 @@ def gymnasium(
     """
     library = package("gymnasium", "an environment", "simkit-physics[gymnasium]")
     leaves = paths.leaves(simulation.params)
-    if action not in leaves:
-        raise UserError(f"action = '{action}' is not a parameter", paths.hint(action, leaves))
-    known = {**simulation.shapes.observed, **simulation.shapes.diagnosed}
+    known(action, leaves, "action")
     for name in observed:
-        if name not in known:
-            raise UserError(f"observed names '{name}', which is not observed", paths.hint(name, known))
+        known(name, {**simulation.shapes.observed, **simulation.shapes.diagnosed}, "observed")
     return _environment_class(library)(_Programs(simulation, action, observed, reward, ends, members, hold), steps)
 
 

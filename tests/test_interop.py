@@ -234,5 +234,5 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     again, rewards, _, cut_off, _ = environment.step(pulls)
     np.testing.assert_array_equal(again, first)
     assert not rewards.any() and not cut_off.any()
-    with pytest.raises(UserError, match="action = 'gravit' is not a parameter; did you mean 'gravity'"):
+    with pytest.raises(UserError, match="action = 'gravit' is unknown; did you mean 'gravity'"):
         interop.gymnasium(puck, action="gravit", observed=[], reward=lambda now: 0.0)

@@ -8,6 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from simkit.core import paths
+from simkit.core.arguments import check_shape
 from simkit.core.bounded import Bounds
 from simkit.core.gradient import (
     Difference,
@@ -20,7 +21,7 @@ from simkit.core.gradient import (
     with_derivative,
 )
 from simkit.core.simulation import Arrays, Params
-from simkit.errors import UserError
+from simkit.errors import known
 
 
 def hessian_vector_product(
@@ -174,9 +175,8 @@ def hessian_differences(
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:
-    if set(vector) != set(chosen):
-        raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
+    for name in {**vector, **chosen}:
+        known(name, chosen.keys() & vector.keys(), "array of the vector")
     for name, array in chosen.items():
-        if (shape := np.shape(vector[name])) != jnp.shape(array):
-            raise UserError(f"the vector's '{name}' has shape {shape}; expected {jnp.shape(array)}")
+        check_shape(f"the vector's '{name}'", vector[name], f"{jnp.shape(array)}", jnp.shape(array))
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.settings import word
 from simkit.errors import UserError
 from simkit.render.selection import choose_pace
@@ -91,8 +92,7 @@ def render(
     painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size), units)
     count = len(painter)
     if format == "png":
-        if not -count <= frame < count:
-            raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
+        check_integer("frame", frame, -count, count - 1)
         write_png(output, image_of(painter, frame % count))
     else:
         shown = frames

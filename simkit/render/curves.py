@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.render.chart import limits_of, page_of_shape
 from simkit.render.page import PADDING, Page, scale_of
 from simkit.render.selection import observed
@@ -31,8 +31,7 @@ class CurvePainter(Page):
 
     def __init__(self, clip: Clip, size: Size) -> None:
         settings, along = clip.settings, clip.settings.options["along"]
-        if along not in clip.coordinates:
-            raise UserError(f"render.along = '{along}' is no coordinate", nearest(along, list(clip.coordinates)))
+        known(along, clip.coordinates, "render.along")
         self._x, shape = np.asarray(clip.coordinates[along], float), np.shape(clip.frames[settings.quantity])
         values = observed(clip.frames, settings.quantity, axes=3 if len(shape) == 3 else 2).astype(float)
         if self._x.shape != values.shape[1:2]:

@@ -10,11 +10,11 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, ManyBody
 from simkit.molecular.neighbors import neighbor_list
@@ -111,8 +111,7 @@ def tersoff(*, capacity: int = 16, skin: float = 0.1) -> Interaction:
     within = Within(lambda params: params["outer"], skin, capacity)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        if position.shape[1] != 3:
-            raise UserError(f"positions have shape {position.shape}; Tersoff's energy needs three dimensions")
+        check_shape("position", position, "three coordinates of each particle", (None, 3))
         return within.prepare(position, cell, params)
 
     def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:

@@ -16,7 +16,7 @@ from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import Remedy, UserError, nearest
+from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, numbers_of, repeat
@@ -363,14 +363,6 @@ def _refuse_contradictions(settings: Settings, names: Names) -> None:
     Raises:
         UserError: naming the key.
     """
-    for key, others in (
-        ("density", ("mass",)),
-        ("grid", ("count",)),
-        ("random", ("position", "grid")),
-    ):
-        for other in others:
-            if settings[key] is not None and other in settings.given:
-                raise settings.refuse(other, f"has no effect beside {key}; leave one of them out", Remedy("remove"))
     _refuse_of_motion(settings, names)
     if settings["motion"] == "free" and settings["mass"] is None and settings["density"] is None:
         raise settings.refuse("mass", "is missing; give a mass in kg, or a density in kg/m^3")
@@ -383,10 +375,6 @@ def _refuse_of_motion(settings: Settings, names: Names) -> None:
         UserError: naming the key.
     """
     motion = settings["motion"]
-    idle = ("velocity", "angular_velocity", "random", "scatter") if motion == "prescribed" else ()
-    for key in (*idle, *(("mass", "density", "inertia") if motion != "free" else ())):
-        if key in settings.given:
-            raise settings.refuse(key, f"has no effect on motion = '{motion}'; leave it out", Remedy("remove"))
     for key in ("position", "orientation") if motion != "prescribed" else ():
         for index, text in enumerate(settings[key]):
             if names.scope.formula(text, text.takes).takes(TIME):

@@ -119,9 +119,6 @@ def _joint_of(settings: Settings, copy: int, group: Group, names: Names) -> tupl
 
 
 def _refuse_beside_at(settings: Settings, group: Group, first: int, second: int | None) -> None:
-    for key in ("anchor", "base"):
-        if settings[key] is not None:
-            raise settings.refuse(key, "has no effect beside at; leave one of them out")
     for body in (first, second):
         if body is not None and group.entry_of(body)[0].is_random:
             raise settings.refuse("at", "is not known of a body at a random place; give anchor and base")

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
 from simkit.rigid.bodies.bodies import Bodies
@@ -136,16 +136,15 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
     """
     numbers: list[Measure] = []
     quantities: dict[str, Quantity] = {}
+    names_of_all = [*(entry.name for entry in group.entries if entry.name), *joints.first]
     for index, name in enumerate(settings["measured"]):
         where = f"measured[{index}]"
-        known = {**{entry.name: entry.count for entry in group.entries if entry.name}, **joints.first}
         stem = name.partition("[")[0]
         if stem in joints.first:
             of, declared = _of_joint(name, where, joints)
-        elif stem in known:
-            of, declared = _of_body(name, group.index(name, where)), OF_BODY
         else:
-            raise UserError(f"{where} = {name!r:.60} names no body or joint", nearest(name, list(known)), key=where)
+            known(stem, names_of_all, where)
+            of, declared = _of_body(name, group.index(name, where)), OF_BODY
         numbers.append(of)
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_integer
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, part
 from simkit.core.pytrees import pytree
@@ -15,7 +16,6 @@ from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import each, norm
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.contact.compliant import Compliant

@@ -3,13 +3,12 @@
 import contextlib
 import importlib.util
 import io
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from simkit.errors import UserError, nearest, one_line, package
+from simkit.errors import UserError, known, one_line, package
 from simkit.rigid.models.model_text import checked, shown
 
 PACKAGE = "brax:"
@@ -138,8 +137,5 @@ def _existing(text: str) -> Path:
 
 def _in_package(name: str) -> Path:
     package = importlib.util.find_spec("brax") or library("brax").__spec__
-    folder = Path(package.origin).parent / "envs" / "assets"
-    if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
-        models = sorted(path.name for path in folder.glob("*.xml"))
-        raise UserError(f"brax has no model {shown(name)}", nearest(name, models))
-    return folder / name
+    folder = Path(str(package.origin)).parent / "envs" / "assets"
+    return folder / known(name, sorted(path.name for path in folder.glob("*.xml")), "model of brax")

@@ -244,7 +244,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
 @every(
     ("molecule", "options", "message"),
     [
-        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms: 'C' is no species"),
+        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms = 'C' is unknown"),
         ({"atoms": []}, {}, "names no atom"),
         (
             {"bonds": [{"potential": "harmonic", "members": [[0, 4]]}]},

@@ -133,7 +133,10 @@ MISTAKES = {
         "bodies[0].mass has no effect on shape = 'plane', which is fixed at normal and offset; leave it out",
     ),
     "no mass": (with_entry("bodies", motion="free", position=None), "bodies[0].mass is missing; give a mass in kg"),
-    "a mass of a held body": (with_entry("bodies", mass=1), "bodies[0].mass has no effect on motion = 'prescribed'"),
+    "a mass of a held body": (
+        with_entry("bodies", mass=1),
+        "bodies[0].mass has no effect beside motion = 'prescribed'",
+    ),
     "a time of a free body": (
         with_entry("bodies", motion="free", mass=1),
         "bodies[0].position[0] takes the time; set motion = 'prescribed'",
@@ -186,7 +189,7 @@ MISTAKES = {
     ),
     "an unknown measure": (
         {**with_entry("motors"), "measured": ["pivt"]},
-        "measured[0] = 'pivt' names no body or joint",
+        "measured[0] = 'pivt' is unknown",
     ),
 }
 

@@ -50,7 +50,7 @@ def test_a_load_on_a_body_that_does_not_exist_is_one_line(body):
 @every("load", [gravity("weight"), spring(lambda params: attachment(0), "weight")])
 def test_a_load_that_reads_a_parameter_that_is_missing_is_one_line(load):
     simulation = carriage((load,), stiffness=50.0)
-    with pytest.raises(UserError, match="a load reads the parameter 'weight', which the scene does not have"):
+    with pytest.raises(UserError, match="the parameter that a load reads = 'weight' is unknown"):
         jax.eval_shape(simulation.step, jax.eval_shape(simulation.init, simulation.params, key()), simulation.params)
 
 

@@ -39,7 +39,7 @@ WRONG = {
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
     "misspelt value of a wall": (
         {"walls": [{"distance": "y", "potential": "lennard_jones", "values": {"epsilom": 1, "sigma": 0.5}}]},
-        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+        "walls[0].values.epsilom is not a known key; did you mean 'epsilon'?",
     ),
     "missing value of a wall": (
         {"walls": [{"distance": "y", "potential": "morse", "values": {"epsilon": 1, "sigma": 0.5}}]},
@@ -64,7 +64,7 @@ WRONG = {
     "time at rest": ({"fields": [{"energy": "sin(time)"}]}, "'time' is not known here"),
     "no pair": (
         {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2, "A_C": 3}}}]},
-        "interactions[0].values.epsilon: 'A_C' is no pair of species",
+        "interactions[0].values.epsilon = 'A_C' is unknown",
     ),
     "missing pair": (
         {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2}}}]},

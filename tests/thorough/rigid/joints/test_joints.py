@@ -263,7 +263,7 @@ UP, DOWN = (0.0, 0.0, 0.5), (0.0, 0.0, -0.5)
 @every(
     ("make", "message"),
     [
-        (lambda: joint("hing", 0, 1), "joint of kind 'hing' is unknown; did you mean 'hinge'"),
+        (lambda: joint("hing", 0, 1), "kind = 'hing' is unknown; did you mean 'hinge'"),
         (lambda: ball(1, 1, anchor=UP, base=DOWN), "connects a body with itself"),
         (lambda: hinge(0, 1, anchor=UP, base=DOWN, axis=(0, 0, 0)), "has no direction"),
         (lambda: ball(0, 2, anchor=UP, base=DOWN), "there is no body 2"),
