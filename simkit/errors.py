@@ -332,6 +332,22 @@ def known(name: Any, names: Collection[str], where: str) -> str:
     )
 
 
+def untaken(name: str, taken: Collection[str], where: str) -> str:
+    """Return a name that the user chooses, if nothing else has it.
+
+    Args:
+        name: what the user wrote.
+        taken: names of other things.
+        where: path of its key.
+
+    Raises:
+        UserError: if it is taken.
+    """
+    if name in taken:
+        raise UserError(f"{where}: the name '{name}' is taken; choose another", key=where.rpartition(": ")[2])
+    return name
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to what the user wrote, or ``None`` if none is close.
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_distinct, check_integer
 from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.settings import word
 from simkit.core.simulation import Params
@@ -144,8 +145,9 @@ class Equations:
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
             word("of the flow", tuple(known)).check(value, name)
         axes = tuple(range(self.domain.grid.dimension))
-        if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
-            raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
+        check_distinct("implicit", self.implicit)
+        for axis in self.implicit:
+            check_integer("implicit", axis, 0, axes[-1])
         self._check_viscosity()
         if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")

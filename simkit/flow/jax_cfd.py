@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_type
 from simkit.core.dependence import without_effect
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.errors import UserError, package
+from simkit.errors import UserError, known, package
 
 # Removed from JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
@@ -165,8 +166,7 @@ def stepping(
         UserError: if the parameters lack a time step, the flow has a wrong structure, a step changes it, or
             a parameter has no effect.
     """
-    if "time_step" not in params:
-        raise UserError("params has no 'time_step'; add it, and let the step take params['time_step']")
+    known("time_step", params, "params: the parameter that the step takes")
     defaults = as_arrays(params)
     kind = jnp.result_type(float)
 
@@ -314,8 +314,8 @@ def from_jax_cfd(
     Reference: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118.
     """
     base = load("base")
-    if not isinstance(grid, base.grids.Grid) or grid.ndim not in (2, 3):
-        raise UserError(f"grid is {_shortened(grid)}; give a jax_cfd.base.grids.Grid of 2 or 3 dimensions")
+    check_type("grid", grid, "a jax_cfd.base.grids.Grid", base.grids.Grid)
+    check_integer("dimension of the grid", grid.ndim, 2, 3)
     axes, components = AXES[: grid.ndim], COMPONENTS[: grid.ndim]
 
     def check(flow: Any) -> None:
@@ -430,8 +430,8 @@ def from_jax_cfd_spectral(
     Reference: Dresdner et al. (2022), arXiv:2207.00556.
     """
     base, spectral = load("base"), load("spectral")
-    if not isinstance(grid, base.grids.Grid) or grid.ndim != 2:
-        raise UserError(f"grid is {grid!r}; give a jax_cfd.base.grids.Grid of 2 dimensions")
+    check_type("grid", grid, "a jax_cfd.base.grids.Grid", base.grids.Grid)
+    check_integer("dimension of the grid", grid.ndim, 2, 2)
     modes = (grid.shape[0], grid.shape[1] // 2 + 1)
 
     def check(flow: Any) -> None:

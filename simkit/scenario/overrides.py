@@ -12,7 +12,7 @@ from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line, within
+from simkit.errors import Hint, Remedy, UserError, about, closest, nearest, one_line, within
 from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
@@ -382,20 +382,34 @@ def parse_over(
 
 def _swept(scenario: Scenario, name: str, label: str) -> Parameter:
     """Return the parameter of that name, which must be a single number."""
-    problem = ""
-    if name in scenario.parameters:
-        shape = shape_of(scenario.parameters[name].default)
-        problem = f"is an array of shape {shape}; only single numbers are swept" if shape else ""
-    elif name in scenario.config:
-        problem = f"; write --over config.{name}=a,b for values of the configuration, one compilation each"
+    hint = None
+    if name in scenario.config:
+        hint = Hint(f"; write --over config.{name}=a,b for values of the configuration, one compilation each")
     elif name in RUN_KEYS or name.startswith("run."):
-        problem = "; only parameters and config can be swept"
-    else:
-        problem = paths.hint(name, scenario.parameters)
-    if problem:
-        missing = "" if name in scenario.parameters else f"is not a parameter of {scenario.name}"
-        raise UserError(f"{label} {missing}", problem, key=name)
-    return scenario.parameters[name]
+        hint = Hint("; only parameters and config can be swept")
+    with about(name):
+        return single_parameter(scenario, name, label, hint)
+
+
+def single_parameter(scenario: Scenario, name: str, where: str, hint: Hint | None = None) -> Parameter:
+    """Return a parameter that is a single number.
+
+    Args:
+        scenario: with the parameter.
+        name: of the parameter.
+        where: what names it, for messages.
+        hint: what to write in place of a name that is none; by default the nearest.
+
+    Raises:
+        UserError: if there is no such parameter, or it is an array.
+    """
+    known_names = scenario.parameters
+    if name not in known_names:
+        hint = hint or paths.hint(str(name), known_names)
+        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
+    if isinstance(known_names[name].default, tuple):
+        raise UserError(f"{where} is an array; name a parameter that is a single number")
+    return known_names[name]
 
 
 def _check_count(values: Sequence[Any], label: str) -> None:

@@ -314,7 +314,7 @@ def with_status(status):
         (lambda: derived("x", "revers", x=1.0), "mode = 'revers' is unknown; did you mean 'reverse'"),
         (lambda: second.hessian(None, "x", "revers"), "mode = 'revers' is unknown; did you mean 'reverse'"),
         (lambda: optimized([], x=1.0), "wrt names no parameter; name each parameter once"),
-        (lambda: optimized(["loss"], x=1.0, loss=1.0), "parameter 'loss' has the name of a diagnostic of an optim"),
+        (lambda: optimized(["loss"], x=1.0, loss=1.0), "params.loss: the name 'loss' is taken"),
         (lambda: moved(frequency=1.0), "the vector is of frequency; give an array for frequency, time_step"),
         (lambda: moved(frequency=[1.0], time_step=1.0), r"'frequency' has shape \(1,\); give \(\)"),
         (lambda: one_key(ensemble(oscillator())), "an ensemble starts from one key per member and was given one key"),

@@ -136,7 +136,13 @@ def velocity_on(grid):
 
 PARAMS = {"time_step": 0.1}
 MISTAKES = {
-    "no time step": (lambda v, p: v, box(), velocity_on(box()), {"dt": 0.1}, "params has no 'time_step'; add it"),
+    "no time step": (
+        lambda v, p: v,
+        box(),
+        velocity_on(box()),
+        {"dt": 0.1},
+        "params: the parameter that the step takes = 'time_step' is unknown",
+    ),
     "no grid": (lambda v, p: v, (16, 16), velocity_on(box()), PARAMS, r"grid is \(16, 16\); give a jax_cfd"),
     "one dimension": (lambda v, p: v, box(16, 1), velocity_on(box()), PARAMS, "of 2 or 3 dimensions"),
     "arrays": (lambda v, p: v, box(), lambda p, k: jnp.ones((2, 16, 16)), PARAMS, "give a tuple of 2 GridVariables"),

@@ -121,7 +121,7 @@ def test_what_is_not_clear_is_refused_in_one_line():
             started(changed)
         missed += [] if str(caught.value).startswith(message) else [str(caught.value)]
     assert not missed
-    with pytest.raises(UserError, match="simulate takes a Scene, not None"):
+    with pytest.raises(UserError, match="scene = None is of type NoneType; give a Scene"):
         simulate(None)
 
 

@@ -240,7 +240,7 @@ def test_a_list_gives_its_numbers_in_order(scenario):
         ("rat=1:2:3", "--over rat is not a parameter of toy_decay; did you mean 'rate'?"),
         ("cells=1:2:3", "--over cells is not a parameter of toy_decay; write --over config.cells=a,b"),
         ("run.steps=1:2:3", "--over run.steps is not a parameter of toy_decay"),
-        ("coupling=0:1:3", "--over coupling is an array of shape (2, 2); only single numbers are swept"),
+        ("coupling=0:1:3", "--over coupling is an array; name a parameter that is a single number"),
         ("rate", "--over rate is not a range; write --over rate=low:high:count"),
         ("rate=", "--over rate= is not a range"),
         ("rate=1", "--over rate gives 1 value; give 2 to 100000, or use --set for one"),

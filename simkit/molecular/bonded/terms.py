@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.arguments import check_shape
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
@@ -110,8 +110,8 @@ class BondedTerms:
         return separations, slopes
 
     def _separations(self, position: jax.Array, space: Space) -> Separations:
-        if self.members.max(initial=-1) >= len(position):
-            raise UserError(f"bonded terms name atom {self.members.max()}, and there are {len(position)} particles")
+        if self.members.size:
+            check_integer("an atom of bonded terms", self.members.max(), 0, len(position) - 1)
         columns = [
             [x.at[jnp.asarray(atoms)].get(mode="promise_in_bounds") for x in jnp.unstack(position, axis=1)]
             for atoms in self.members.T

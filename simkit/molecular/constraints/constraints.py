@@ -144,8 +144,7 @@ class Constraints:
             UserError: if an atom does not exist, a bond joins frozen particles, water has one or is not in three
                 dimensions, or a cluster has more bonds than degrees of freedom besides its rigid motion.
         """
-        if self.bonds.max() >= count:
-            raise UserError(f"rigid bonds name particle {self.bonds.max()}, and there are {count} particles")
+        check_integer("a particle of rigid bonds", self.bonds.max(), 0, count - 1)
         for each in self.clusters:
             atoms, bonds = len(each.atoms), len(each.bonds)
             held = np.zeros(each.atoms.shape, bool) if frozen is None else frozen[each.atoms]

@@ -17,7 +17,7 @@ from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
 from simkit.core.settings import FormulaText, Setting, Settings
 from simkit.core.settings.setting import unknown_key
 from simkit.core.simulation import Params
-from simkit.errors import UserError, known
+from simkit.errors import UserError, known, untaken
 from simkit.molecular.interactions.interaction import Interaction, viewed
 
 COORDINATES = ("x", "y", "z")
@@ -138,11 +138,7 @@ def names_of(
             tables.append(name)
     places = {*COORDINATES, TIME, "r", *angles, *tables, *values, *_ends(values)}
     for name in values:
-        if name in {*COORDINATES, TIME, "r", *angles, *paths.leaves(params)}:
-            raise UserError(
-                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name}, or a "
-                "coordinate, have one name; choose another for one of them"
-            )
+        untaken(name, {*COORDINATES, TIME, "r", *angles, *paths.leaves(params)}, f"particles: values.{name}")
     return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
 
 

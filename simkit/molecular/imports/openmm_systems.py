@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.core.arguments import check_shape, check_type
 from simkit.errors import UserError, package
 from simkit.molecular.bonded.topology import EXCLUSIONS, molecule
 from simkit.molecular.description.units import SYSTEMS
@@ -105,8 +106,8 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
 
     Reference: Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017), doi:10.1371/journal.pcbi.1005659.
     """
-    if not isinstance(system, package("openmm", "from_openmm", "simkit-physics[openmm]").System):
-        raise UserError(f"from_openmm: system is a {type(system).__name__}; give an openmm.System, as of createSystem")
+    library = package("openmm", "from_openmm", "simkit-physics[openmm]")
+    check_type("system", system, "an openmm.System, as of createSystem", library.System)
     count = system.getNumParticles()
     if any(system.isVirtualSite(index) for index in range(count)):
         raise UserError("from_openmm: virtual sites are not served; leave them out, or give the sites masses")
@@ -128,8 +129,7 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     exclude = _exclusion(reading)
     mass = np.array([_plain(system.getParticleMass(index)) for index in range(count)])
     position = np.array(_plain(positions), float).reshape(-1, 3)
-    if len(position) != count:
-        raise UserError(f"from_openmm: positions are those of {len(position)} particles, and there are {count}")
+    check_shape("positions", position, f"three coordinates of each of {count} particles", (count, 3))
     values = {"mass": np.where(mass > 0, mass, 1.0), **({} if reading.charge is None else {"charge": reading.charge})}
     columns = np.stack([mass, *(values | reading.values).values()], axis=1)
     _, species = np.unique(columns, axis=0, return_inverse=True)

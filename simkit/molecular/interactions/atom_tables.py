@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.files import read_text
 from simkit.core.parts import part
 from simkit.core.settings import line, named, text
@@ -295,8 +296,8 @@ def tabulated_embedded_atom(
     Reference: https://docs.lammps.org/pair_eam.html.
     """
     count = len(tables.elements)
-    if species is not None and len(species) and not 0 <= min(species) <= max(species) < count:
-        raise UserError(f"species has index {max(species)}; the tables have {count}, counted from 0")
+    for index in () if species is None else set(species):
+        check_integer("species", index, 0, count - 1)
     kinds = (
         np.zeros((), np.int32)
         if species is None or count == 1

@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.expressions.evaluation import constant
 from simkit.core.expressions.scope import precision_of
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, untaken
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, held, numbers_of, repeat
@@ -259,10 +260,10 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
             planes.append(_plane_of(settings, names))
         else:
             made.append(_entry_of(settings, names, sum(entry.count for entry in made)))
-    _refuse_names(entries, [entry.name for entry in made])
+    for index, entry in enumerate(made):
+        untaken(entry.name, {other.name for other in made[:index]} - {""}, entry.settings.path("name"))
     count = sum(entry.count for entry in made)
-    if not 0 < count <= MAX_BODIES:
-        raise UserError(f"bodies has {count} bodies; give 1 to {MAX_BODIES} beside the planes")
+    check_integer("number of bodies beside the planes", count, 1, MAX_BODIES)
     of_bodies = [
         entry.name + (f"[{copy}]" if entry.count > 1 else "") if entry.name else ""
         for entry in made
@@ -274,12 +275,6 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         return computed_once(each(lambda *values: jnp.concatenate(values), *parts)) if parts else no_planes()
 
     return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies))
-
-
-def _refuse_names(entries: Sequence[Settings], names: Sequence[str]) -> None:
-    for settings in entries:
-        if settings["name"] and names.count(settings["name"]) > 1:
-            raise settings.refuse("name", f"= '{settings['name']}' is given twice; choose another for one of them")
 
 
 def _plane_of(settings: Settings, names: Names) -> Callable[[Params], Planes]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
+from simkit.errors import untaken
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, norm
 from simkit.rigid.description.bodies import Group, index_of
@@ -70,9 +71,9 @@ def connections_of(entries: Sequence[Settings], group: Group, names: Names) -> C
     first: dict[str, tuple[int, int]] = {}
     for settings in entries:
         name = settings["name"]
-        if name and (name in first or name in {entry.name for entry in group.entries}):
-            raise settings.refuse("name", f"= '{name}' is given twice; choose another for one of them")
-        first |= {name: (len(joints), settings["count"])} if name else {}
+        if name:
+            untaken(name, {*first, *(entry.name for entry in group.entries)}, settings.path("name"))
+            first[name] = (len(joints), settings["count"])
         for copy in range(settings["count"]):
             made, base = _joint_of(settings, copy, group, names)
             joints.append(made)

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
-from simkit.errors import UserError, known
+from simkit.errors import UserError, known, untaken
 from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, each, norm, stacked
 from simkit.rigid.bodies.bodies import Bodies
@@ -149,13 +149,11 @@ def measures_of(settings: Settings, group: Group, joints: Connections, names: Na
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
     for name, point in points.items():
-        if f"{name}.x" in quantities:
-            raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
+        untaken(f"{name}.x", quantities, f"points.{name}")
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
     for name, one in settings["statistics"].items():
-        if name in quantities or name in KEPT:
-            raise UserError(f"statistics.{name}: another quantity has that name; choose another")
+        untaken(name, {*quantities, *KEPT}, f"statistics.{name}")
         if one["on"] == ():
             raise one.refuse("on", "names no bodies; name some, or leave it out for all")
         numbers.append(_statistic(name, one, group, names))

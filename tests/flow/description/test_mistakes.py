@@ -153,7 +153,7 @@ MISTAKES = {
     "several time steps": ("parameters.time_step", [0.01, 0.02], "parameter 'time_step' is a table or an array"),
     "no time step": ("parameters.time_step", [], "parameter 'time_step' is a table or an array; give one number"),
     "a parameter beyond float64": ("parameters.nu", 10**400, "parameter 'nu' is an integer beyond the range of float"),
-    "a parameter that is a coordinate": ("parameters.x", 1.0, "parameter 'x' has the name of another value"),
+    "a parameter that is a coordinate": ("parameters.x", 1.0, "params.x: the name 'x' is taken"),
 }
 
 

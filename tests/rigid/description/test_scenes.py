@@ -64,7 +64,7 @@ def test_statistics_are_of_the_named_bodies():
         started(BALL, statistics={"of": {"of": "x", "on": ["balls"]}})
     with pytest.raises(UserError, match=r"statistics\.of\.on names no bodies"):
         started(BALL, statistics={"of": {"of": "x", "on": []}})
-    with pytest.raises(UserError, match=r"statistics\.energy: another quantity has that name"):
+    with pytest.raises(UserError, match=r"statistics\.energy: the name 'energy' is taken"):
         started(BALL, statistics={"energy": {"of": "x"}})
 
 

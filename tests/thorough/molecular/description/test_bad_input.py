@@ -35,7 +35,7 @@ WRONG = {
         "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma, or a coordinate, have",
     ),
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
-    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
+    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
     "misspelt value of a wall": (
         {"walls": [{"distance": "y", "potential": "lennard_jones", "values": {"epsilom": 1, "sigma": 0.5}}]},
