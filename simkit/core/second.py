@@ -21,7 +21,7 @@ from simkit.core.gradient import (
     with_derivative,
 )
 from simkit.core.simulation import Arrays, Params
-from simkit.errors import known
+from simkit.errors import UserError
 
 
 def hessian_vector_product(
@@ -175,8 +175,8 @@ def hessian_differences(
 
 
 def _like(vector: Arrays, chosen: Arrays) -> Arrays:
-    for name in {**vector, **chosen}:
-        known(name, chosen.keys() & vector.keys(), "array of the vector")
+    if set(vector) != set(chosen):
+        raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
     for name, array in chosen.items():
         check_shape(f"the vector's '{name}'", vector[name], f"{jnp.shape(array)}", jnp.shape(array))
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

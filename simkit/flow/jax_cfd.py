@@ -20,7 +20,7 @@ from simkit.core.arguments import check_integer, check_type
 from simkit.core.dependence import without_effect
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.errors import UserError, known, package
+from simkit.errors import UserError, package
 
 # Removed from JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
@@ -166,7 +166,8 @@ def stepping(
         UserError: if the parameters lack a time step, the flow has a wrong structure, a step changes it, or
             a parameter has no effect.
     """
-    known("time_step", params, "params: the parameter that the step takes")
+    if "time_step" not in params:
+        raise UserError("params has no 'time_step'; add it, and let the step take params['time_step']")
     defaults = as_arrays(params)
     kind = jnp.result_type(float)
 

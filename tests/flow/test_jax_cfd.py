@@ -141,7 +141,7 @@ MISTAKES = {
         box(),
         velocity_on(box()),
         {"dt": 0.1},
-        "params: the parameter that the step takes = 'time_step' is unknown",
+        "params has no 'time_step'; add it",
     ),
     "no grid": (lambda v, p: v, (16, 16), velocity_on(box()), PARAMS, r"grid is \(16, 16\); give a jax_cfd"),
     "one dimension": (lambda v, p: v, box(16, 1), velocity_on(box()), PARAMS, "of 2 or 3 dimensions"),

@@ -73,7 +73,7 @@ def test_a_molecule_refuses_atoms_that_do_not_exist_and_terms_given_twice():
     for bonds, message in (
         ([[0, 3]], "the atoms are 0 to 2"),
         ([[1, 1]], "twice"),
-        ([[0, 1], [1, 0]], "keep one"),
+        ([[0, 1], [1, 0]], "give each once"),
         ([[0, 1, 2]], "give 2"),
     ):
         with pytest.raises(UserError, match=message):

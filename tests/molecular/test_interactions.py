@@ -220,7 +220,7 @@ def random_particles():
     ("names", "message"),
     [
         (["width", "height", "mass"], "parameter 'mass' has no effect on the energy"),
-        (["width", "heigth"], "parameter 'heigth' is not among the params; did you mean 'height'"),
+        (["width", "heigth"], "'heigth' is unknown; did you mean 'height'"),
     ],
 )
 def test_declared_parameters_without_effect_or_value_are_refused(x64, names, message):
@@ -398,6 +398,10 @@ def test_a_system_without_exclusions_runs_the_program_it_ran_before():
 
 
 def test_excluded_pairs_must_be_pairs_of_particles():
-    for excluded, message in (([[0, 0]], "is none"), ([[-1, 0]], "is none"), ([[0, 99]], "a particle of excluded = 99 is not an integer of 0 to")):
+    for excluded, message in (
+        ([[0, 0]], "is none"),
+        ([[-1, 0]], "is none"),
+        ([[0, 99]], "a particle of excluded = 99 is not an integer of 0 to"),
+    ):
         with pytest.raises(UserError, match=message):
             energy_of(spheres("all_pairs", excluded=excluded), *configuration("free", 2), params())

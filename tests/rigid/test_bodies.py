@@ -114,23 +114,23 @@ def good():
 
 
 BAD = {
-    "mass = -2 kg is not positive and finite": lambda: sphere(-2.0, 0.1),
-    "mass = 0 kg": lambda: sphere(0.0, 0.1),
-    "mass = nan kg": lambda: sphere(np.nan, 0.1),
-    "mass = inf kg": lambda: sphere(np.inf, 0.1),
-    "size -0.1 m is not positive and finite": lambda: sphere(1.0, -0.1),
-    "size 0 m": lambda: disk(1.0, 0.0),
-    "size -0.5 m": lambda: box(1.0, (1.0, -1.0, 1.0)),
-    "size -0.2 m": lambda: capsule(1.0, 0.1, -0.4),
-    "size nan m": lambda: capsule(1.0, np.nan, 0.4),
-    "size inf m": lambda: box(1.0, (1.0, np.inf, 1.0)),
-    "moment of inertia -1 kg m^2 is not positive and finite": lambda: with_inertia(good(), (1.0, -1.0, 1.0)),
-    "moment of inertia nan kg m^2": lambda: with_inertia(good(), (1.0, np.nan, 1.0)),
+    "mass = -2 is not positive": lambda: sphere(-2.0, 0.1),
+    "mass = 0 is": lambda: sphere(0.0, 0.1),
+    "mass = nan is": lambda: sphere(np.nan, 0.1),
+    "mass = inf is": lambda: sphere(np.inf, 0.1),
+    "size = -0.1 is not positive": lambda: sphere(1.0, -0.1),
+    "size = 0 is": lambda: disk(1.0, 0.0),
+    "size = -0.5 is": lambda: box(1.0, (1.0, -1.0, 1.0)),
+    "size = -0.2 is": lambda: capsule(1.0, 0.1, -0.4),
+    "size = nan is": lambda: capsule(1.0, np.nan, 0.4),
+    "size = inf is": lambda: box(1.0, (1.0, np.inf, 1.0)),
+    "moment of inertia = -1 is not positive": lambda: with_inertia(good(), (1.0, -1.0, 1.0)),
+    "moment of inertia = nan is": lambda: with_inertia(good(), (1.0, np.nan, 1.0)),
     "moments of inertia 1, 1, 2.1 kg m^2 break the triangle inequality": lambda: with_inertia(good(), (2.1, 1.0, 1.0)),
     "friction = -0.1 is negative": lambda: sphere(1.0, 0.1, friction=-0.1),
     "friction = nan": lambda: sphere(1.0, 0.1, friction=np.nan),
-    "restitution = 1.1 is outside [0, 1]": lambda: sphere(1.0, 0.1, restitution=1.1),
-    "restitution = -0.5 is outside": lambda: sphere(1.0, 0.1, restitution=-0.5),
+    "restitution = 1.1 is above its upper bound 1": lambda: sphere(1.0, 0.1, restitution=1.1),
+    "restitution = -0.5 is below its lower bound 0": lambda: sphere(1.0, 0.1, restitution=-0.5),
 }
 
 

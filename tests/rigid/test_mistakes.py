@@ -47,7 +47,7 @@ WRONG = [
     (Impulses, {"correction": 1.5}, "correction = 1.5 is "),
     (Events, {"reach": 0}, "reach = 0 is "),
     (Events, {"impacts": True}, "impacts = true is not an integer of at least 1"),
-    (Events, {"reach": "1"}, "reach = '1' is not a finite number; write one"),
+    (Events, {"reach": "1"}, "reach = '1' is no number; write one"),
     (Compliant, {"substeps": 0}, "substeps = 0 is not an integer of at least 1"),
     (Compliant, {"creep_speed": float("nan")}, "creep_speed = nan is not a finite number"),
     (Jointed, {"iterations": 2.5}, "iterations = 2.5 is not an integer of at least 1"),
@@ -174,7 +174,7 @@ def test_both_sides_of_a_recording_are_checked():
     pair = beside_recording(
         scattered(), {"radius": -0.1}, lambda state, params: {"z": state.motion.position.z}, every=1, noise=0.1
     )
-    with pytest.raises(UserError, match=r"body 0 \(sphere\): size -0.1 m is not positive"):
+    with pytest.raises(UserError, match=r"body 0 \(sphere\): size = -0.1 is not positive"):
         pair.check(pair.params | {"height": jnp.asarray(50.0)}, jax.random.key(0))
 
 
@@ -182,9 +182,9 @@ def test_both_sides_of_a_recording_are_checked():
     "wrong, message",
     [
         (lambda: plane((0, 0, 2)), "plane 0: its normal has length 2"),
-        (lambda: plane((0, 0, 1), float("nan")), "plane 0: offset = nan m is not finite"),
+        (lambda: plane((0, 0, 1), float("nan")), "plane 0: offset = nan is not a finite number"),
         (lambda: plane((0, 0, 1), friction=-1.0), "plane 0: friction = -1 is negative"),
-        (lambda: plane((0, 0, 1), restitution=1.5), r"plane 0: restitution = 1.5 is outside \[0, 1\]"),
+        (lambda: plane((0, 0, 1), restitution=1.5), r"plane 0: restitution = 1.5 is above its upper bound 1"),
     ],
 )
 def test_planes_that_cannot_exist_are_refused(wrong, message):

@@ -250,7 +250,7 @@ def test_impossible_bodies_are_refused_before_a_run():
     simulation = two_bodies()
     assert simulation.check is not None
     simulation.check(simulation.params, jax.random.key(0))
-    with pytest.raises(UserError, match=r"body 0 \(sphere\): mass = -1 kg is not positive"):
+    with pytest.raises(UserError, match=r"body 0 \(sphere\): mass = -1 is not positive"):
         simulation.check({**simulation.params, "mass": jnp.array(-1.0)}, jax.random.key(0))
 
 

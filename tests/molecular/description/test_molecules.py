@@ -254,7 +254,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
         ({"bonds": [{"potential": "fene", "members": "chain"}]}, {}, "values.extent is missing"),
         ({"bonds": [{"energy": "k*x", "members": "chain"}]}, {}, "energy"),
         ({"bonds": [{"energy": "k", "members": "chain"}]}, {}, "does not depend on r"),
-        ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not taken"),
+        ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not a known key"),
         ({"atoms": ["A"], "bonds": [], "angles": [{"energy": "k*theta"}]}, {}, "gives no angles"),
         ({"coordinates": [[0, 0, 0]]}, {}, "1 places for 4 atoms"),
         ({"coordinates": [[0, 0]] * 4}, {}, "2 dimensions, and the system 3"),

@@ -70,7 +70,7 @@ def test_phonons_that_a_system_lacks_are_refused_with_the_key():
         (frozen, "all move"),
         ({"fields": [{"energy": "cos(2*pi*x)"}]}, "without fields"),
         ({"task": "dynamics", "relax": None, "dynamics": {"time_step": 0.1}}, 'task "relax"'),
-        ({"phonons": {**phonons, "path": ["G", "Q"]}}, "path names 'Q'"),
+        ({"phonons": {**phonons, "path": ["G", "Q"]}}, "path = 'Q' is unknown"),
         ({"phonons": {**phonons, "path": ["G"]}}, "fewer than two corners"),
         ({"phonons": {**phonons, "repeats": [2, 2, 2]}}, "repeats has 3 numbers in 2 dimensions"),
         ({"phonons": {**phonons, "repeats": [1000, 1000]}}, "more than 50000"),
