@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import difflib
 import importlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -360,8 +361,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     known = list(known)
     if (same := next((one for one in known if one.lower() == name.lower()), None)) is not None:
         return same
-    import difflib
-
     return next(iter(difflib.get_close_matches(name[:COMPARED], known, n=1, cutoff=0.6)), None)
 
 
@@ -376,8 +375,6 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     names, text = list(known), name[:COMPARED].lower()
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []
-    import difflib
-
     alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
     # A shortened or misspelled word of a long name is not similar to the whole name: compare with its words.
     parts = {one: one.replace(".", "_").split("_") for one in names}

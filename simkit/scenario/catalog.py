@@ -220,7 +220,6 @@ def _refuse_simulation(text: str) -> None:
         raise UserError(
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
-    SIMULATIONS.refuse_replaced(text)
     if meant := closest(text, simulations):
         remedy = Remedy("replace", meant)
         problem = f"unknown scenario or simulation {show(text)}; did you mean '{meant}'?"

@@ -17,7 +17,7 @@ from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
 from simkit.scenario.files import Files
-from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
 
@@ -317,8 +317,6 @@ def _hint(scenario: Scenario, key: str, known: list[str]) -> str:
         return elsewhere
     if inner := [f"config.{path}" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
         return Hint(f"; did you mean {' or '.join(map(repr, inner[:4]))}?", inner[0])
-    if replacement := REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(key):
-        return f"; use {replacement}"
     if closest(key, known):
         return nearest(key, known)
     factory = _factory(scenario)

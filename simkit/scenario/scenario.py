@@ -22,7 +22,6 @@ from simkit.scenario.drawing import RENDER
 from simkit.scenario.files import refuse_unread
 from simkit.scenario.registry import (
     PARAMETERS,
-    REPLACED_ARGUMENTS,
     SIMULATIONS,
     arguments_of,
     needed_arguments,
@@ -290,11 +289,10 @@ def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable
     for name in names:
         with mistakes.kept(key.format(name)):
             if name not in known:
-                what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-                replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint, what = nearest(name, known), f"{what} is {problem.format(scenario.simulation)}"
+                what = f"{scenario.file}: {label.format(one_line(name, 80))} is {problem.format(scenario.simulation)}"
+                hint = nearest(name, known)
                 remedy = Remedy("replace" if is_value else "rename", hint.meant) if hint.meant else Remedy("remove")
-                raise UserError(what, f"; use {replaced}" if replaced else hint, allowed=known, remedy=remedy)
+                raise UserError(what, hint, allowed=known, remedy=remedy)
     mistakes.raise_if_any()
 
 
