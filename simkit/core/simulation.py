@@ -405,7 +405,8 @@ def _like(name: str, value: Any, default: Any) -> jax.Array:
     # In the precision of the simulation, which may differ from the present one of JAX.
     with jax.enable_x64(jax.config.jax_enable_x64 or default.dtype.itemsize > 4):
         array = jnp.asarray(value, dtype=default.dtype)
-    check_shape(f"parameter '{name}'", array, f"{default.shape}", default.shape)
+    wanted = f"an array of shape {default.shape}" if default.ndim else "one number"
+    check_shape(f"parameter '{name}'", array, wanted, default.shape)
     return array
 
 

@@ -16,10 +16,10 @@ from simkit.flow.boundary.domain import (
     Domain,
     PressureOnSides,
     SidePressure,
+    check_same,
     no_motion,
     pressure_on_sides,
     pushed_along,
-    same,
     velocity_on_sides,
 )
 from simkit.flow.boundary.ghost_layers import surround
@@ -160,8 +160,8 @@ class Equations:
             )
         for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle)):
             theirs = getattr(part, "domain", None)
-            if theirs is not None and not same(theirs, self.domain):
-                raise UserError(f"the domain of the {name} is not that of the flow; build both with one domain")
+            if theirs is not None:
+                check_same(f"the {name}", theirs, self.domain)
 
     def _check_viscosity(self) -> None:
         wanted = is_field(self.viscosity) and bool(self.implicit)

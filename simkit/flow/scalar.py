@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from simkit.core.settings import word
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, entries_on_sides, known_sides, same
+from simkit.flow.boundary.domain import Domain, check_same, entries_on_sides, known_sides
 from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues, on_side, values_on, with_values
@@ -410,11 +410,7 @@ class TransportedScalars:
         if not self.scalars:
             raise UserError("scalars is empty; give at least one, or remove the scalar")
         for name, one in self.scalars.items():
-            if not same(one.domain, self.domain):
-                first = next(iter(self.scalars))
-                raise UserError(
-                    f"the domain of the scalar '{name}' is not that of '{first}'; build all with one domain"
-                )
+            check_same(f"the scalar '{name}'", one.domain, self.domain)
 
     @property
     def domain(self) -> Domain:

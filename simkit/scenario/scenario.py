@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
+from simkit.core.arguments import check_type
 from simkit.core.display import html_of
 from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
@@ -247,11 +248,7 @@ def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, 
         ) from error
     except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
         raise refused(scenario, error) from error
-    if not isinstance(simulation, Simulation):
-        raise UserError(
-            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
-            "its factory must return a Simulation"
-        )
+    check_type(f"{scenario.file}: {scenario.simulation}", simulation, "a factory that returns a Simulation", Simulation)
     return simulation
 
 

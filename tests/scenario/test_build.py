@@ -141,7 +141,7 @@ def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
 @every(
     "factory, phrase",
     [
-        (lambda **config: 3, "simulation = 'toy.decay' made int; its factory must return a Simulation"),
+        (lambda **config: 3, "toy.decay = 3 is of type int; give a factory that returns a Simulation"),
         (lambda *, points, **config: 3, "config.points is missing; toy.decay has no default for it: set points"),
         (lambda **config: [][1], "is refused by toy.decay: list index out of range"),
     ],

@@ -15,6 +15,7 @@ from simkit.molecular import spaces
 from simkit.molecular.analysis import correlations
 from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.description.composition import System
+from simkit.molecular.description.particles import refuse_open
 
 RADIAL, STRUCTURE, CORRELATION = "radial_distribution", "structure_factor", "correlation"
 VELOCITIES, DISPLACEMENTS, ENDS = "velocity_autocorrelation", "squared_displacement", "end_to_end_autocorrelation"
@@ -52,8 +53,8 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
     for index, name in enumerate(names):
         known(name, diagnostics, f"{settings.path('of')}[{index}]")
     for key in (RADIAL, STRUCTURE):
-        if settings[key] is not None and not system.room.is_closed:
-            raise settings.refuse(key, "needs a cell that repeats along all axes; leave it out")
+        if settings[key] is not None:
+            refuse_open(settings, system.room, key)
     means = [MEANS[key](settings[key], system) for key in MEANS if settings[key] is not None]
     lags = 1 if settings[CORRELATION] is None else settings[CORRELATION]["lags"] + 1
     assert system.dynamics is not None  # averages are those of dynamics
