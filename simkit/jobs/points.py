@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from simkit.core.arguments import check_distinct
+from simkit.core.arguments import check_distinct, check_type
 from simkit.core.dependence import draws
 from simkit.core.files import read_text
 from simkit.core.parameter import POSITIVE
@@ -161,11 +161,11 @@ def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
     Raises:
         UserError: with the label.
     """
-    if not isinstance(values, list | tuple):
-        raise UserError(f"{label} = {checks.show(values)} is no list; give a list of values")
-    if not values or (len(set(map(repr, values))) < len(values) and not may_repeat):
-        problem = "lists a value twice; keep one of them" if values else "has no values; give a list of them"
-        raise UserError(f"{label} {problem}")
+    check_type(label, values, "a list of values", list, tuple)
+    if not values:
+        raise UserError(f"{label} has no values; give a list of them")
+    if not may_repeat:
+        check_distinct(label, map(str, values))
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
+from simkit.core.arguments import check_distinct
 from simkit.core.files import read_text
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings import unwrapped
@@ -369,9 +370,8 @@ def parse_over(
     if sampled:
         return name, (_number(parts[0], label), _number(parts[1], label), *parts[2:])
     values = _range(parts, label) if is_range else [_number(part, label) for part in spec.split(",")]
-    if len(set(values)) < len(values) and not zipped:
-        repeated = next(value for index, value in enumerate(values) if value in values[:index])
-        raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
+    if not zipped:
+        check_distinct(label, values)
     _check_count(values, label)
     for value in values:
         checks.inside(value, label, parameter.bounds)

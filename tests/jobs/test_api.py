@@ -165,7 +165,7 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
     [
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=1.5), "seeds = 1.5 is not an integer"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
-        (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency has '1.0' twice"),
         (lambda: CALLS["sweep"](zip="no"), "^zip = 'no' is neither true nor false"),
         (lambda: CALLS["sweep"](final_frames="no"), "^final_frames = 'no' is neither true"),
         (

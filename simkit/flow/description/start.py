@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.arguments import check_number
+from simkit.core.arguments import check_number, check_shape
 from simkit.core.arrays import Stored
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
@@ -16,7 +16,7 @@ from simkit.core.expressions.scope import precision_of, refuse_out_of_bounds
 from simkit.core.formulation import computed_once
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, about
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, Names, Places
 from simkit.flow.eddies import periodic_eddies, random_eddies
@@ -80,11 +80,9 @@ class StoredFields:
                 self.scalars[name] = self._shaped(arrays[name], name, grid.cells)
 
     def _shaped(self, array: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        if array.shape != shape:
-            what = f"start: '{name}'" if name else "start"
-            order = ", axes in the order x, y, z" if array.shape == shape[::-1] else ""
-            problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}"
-            raise UserError(f"{what} {problem}; give one number at each point{order}", key="start")
+        wanted = f"one number at each point, {shape}, axes in the order x, y, z"
+        with about("start"):
+            check_shape(f"start: '{name}'" if name else "start", array, wanted, shape)
         return array
 
 
