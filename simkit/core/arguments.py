@@ -3,8 +3,6 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import numpy as np
-
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings.kinds import exact, number, whole
 from simkit.core.settings.setting import Setting
@@ -97,7 +95,7 @@ def _shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of an array or of lists, of which the entries may be traced."""
     if isinstance(value, list | tuple):
         return (len(value), *(_shape_of(value[0]) if value else ()))
-    return np.shape(value)
+    return tuple(getattr(value, "shape", ()))
 
 
 def _fits(length: int, wanted: int | None) -> bool:
