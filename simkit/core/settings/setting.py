@@ -128,7 +128,8 @@ def excludes(other: str, keys: tuple[str, ...], *values: Any) -> tuple[Rule, ...
     """
 
     def check(key: str, table: "Settings") -> UserError | None:
-        if not table.has(key) or not table.has(other) or (values and table[other] not in values):
+        is_idle = isinstance(table[key], int | float) and not table[key]
+        if not table.has(key) or is_idle or not table.has(other) or (values and table[other] not in values):
             return None
         beside = f"{other} = {shown(table[other])}" if values else other
         return table.refuse(key, f"has no effect beside {beside}; leave it out", Remedy("remove"))
@@ -143,7 +144,7 @@ def one_of(*keys: str, unless: str = "") -> tuple[Rule, ...]:
     """Return the rule that exactly one of several keys is given.
 
     Args:
-        *keys: of a table; one that is zero or false counts as not given.
+        *keys: of a table; one that is false counts as not given.
         unless: key beside which none of them is needed; empty for no such key.
     """
 
@@ -184,9 +185,8 @@ class Settings(Mapping[str, Any]):
         return len(self._values)
 
     def has(self, key: str) -> bool:
-        """Return whether a key is given, and neither zero nor false."""
-        value = self._values.get(key)
-        return key in self.given and value is not None and not (isinstance(value, int | float) and not value)
+        """Return whether a key is given, and is not false."""
+        return key in self.given and self._values.get(key) is not None and self._values[key] is not False
 
     def path(self, key: str) -> str:
         """Return the path of a key, for messages."""
