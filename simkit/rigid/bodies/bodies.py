@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.arguments import check_number, check_shape
-from simkit.core.parameter import SHARE
+from simkit.core.arguments import check_shape
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE
 from simkit.core.pytrees import pytree
+from simkit.core.settings import number
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each, norm
 from simkit.rigid.shapes.form import CUBE, Form
@@ -181,10 +182,11 @@ def check_bodies(bodies: Bodies) -> None:
     """
     # Numbers of the host: to read one of an array on a device takes as long as to check a body.
     bodies = jax.tree.map(np.asarray, bodies)
+    positive, not_negative, share = (number("", bounds=each).check for each in (POSITIVE, NOT_NEGATIVE, SHARE))
     all_moments = np.stack([bodies.inertia.x, bodies.inertia.y, bodies.inertia.z], axis=1)
     for index, kind in enumerate(bodies.kinds):
         name = f"body {index} ({kind})"
-        check_number(f"{name}: mass", bodies.mass[index])
+        positive(float(bodies.mass[index]), f"{name}: mass")
         lengths = [
             float(length[index]) for length in (bodies.half_lengths.x, bodies.half_lengths.y, bodies.half_lengths.z)
         ]
@@ -193,15 +195,15 @@ def check_bodies(bodies: Bodies) -> None:
         moments = np.sort(all_moments[index])
         for what, values in (("size", sizes), ("moment of inertia", moments)):
             for value in values:
-                check_number(f"{name}: {what}", value)
+                positive(float(value), f"{name}: {what}")
         if moments[2] > (moments[0] + moments[1]) * (1 + ROUNDING):
             least, middle, most = (f"{moment:g}" for moment in moments)
             raise UserError(
                 f"{name}: moments of inertia {least}, {middle}, {most} kg m^2 break the triangle inequality; "
                 f"the largest must be at most {moments[0] + moments[1]:g}, the sum of the others"
             )
-        check_number(f"{name}: friction", bodies.friction[index], 0)
-        check_number(f"{name}: restitution", bodies.restitution[index], *SHARE)
+        not_negative(float(bodies.friction[index]), f"{name}: friction")
+        share(float(bodies.restitution[index]), f"{name}: restitution")
 
 
 def body(
