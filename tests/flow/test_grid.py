@@ -44,8 +44,8 @@ def test_refined_axis_has_equal_cells_in_its_refined_part_and_longer_ones_outsid
 @every(
     [
         (lambda: periodic_axis(8, 5e-324), "length = 4.94066e-324 is not positive; choose a value above 0"),
-        (lambda: bounded_axis(8, 1e300), "an axis has a cell of width 1.25e"),
-        (lambda: periodic_axis(8, 1.0, 1e30), "an axis has a cell of width 0; choose lengths"),
+        (lambda: bounded_axis(8, 1e300), "width of a cell = 1.25e"),
+        (lambda: periodic_axis(8, 1.0, 1e30), "width of a cell = 0 is below its lower bound"),
         (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer of 4 to 16384"),
         (lambda: bounded_axis(8, -1.0), "length = -1 is not positive"),
         (lambda: bounded_axis(8, 1.0, stretching=7.0), "stretching = 7 is above its upper bound 6"),

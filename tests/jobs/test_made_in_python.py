@@ -179,7 +179,7 @@ def test_parameters_and_simulations_of_a_wrong_type_give_one_line(tmp_path):
         simkit.Parameter(1.0, (2, 1))
     with pytest.raises(simkit.UserError, match="params are of type list; give a dictionary"):
         swing(params=[1.0])
-    with pytest.raises(simkit.UserError, match=r"simulation is of type function; give a simkit.Simulation"):
+    with pytest.raises(simkit.UserError, match=r"simulation = .* is of type function; give a simkit.Simulation"):
         simkit.resume(tmp_path, simulation=swing)
     with pytest.raises(simkit.UserError, match=r"precision of a simulation is that of its parameters; make it inside"):
         simkit.run(swing(), steps=1, precision="float64")

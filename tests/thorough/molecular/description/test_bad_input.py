@@ -32,7 +32,7 @@ WRONG = {
     ),
     "a value and a parameter of one name": (
         {"particles": {"A": {"count": 3, "values": {"sigma": 1}}, "B": {"count": 3, "values": {"sigma": 2}}}},
-        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma, or a coordinate, have",
+        "particles: values.sigma: the name 'sigma' is taken",
     ),
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on r"),
@@ -70,7 +70,7 @@ WRONG = {
         {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2}}}]},
         "interactions[0].values.epsilon has no B_B; give it",
     ),
-    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not taken by the"),
+    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not a known key"),
     "idle species": (
         {"interactions": [LJ | {"between": ["A_A"]}]},
         "particles.B: nothing acts on this species; add an interaction between B_B",
