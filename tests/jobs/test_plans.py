@@ -99,7 +99,7 @@ def test_invalid_points_give_one_line(asked, message):
         ("frequency\n-1e9\n", "row 2, column 'frequency'"),
         ("frequency\n1_000\n", "row 2, column 'frequency'"),
         ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
-        ("frequency,frequency\n1.0,1.0\n", "is given twice"),
+        ("frequency,frequency\n1.0,1.0\n", "header has 'frequency' twice"),
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
         ("seed\n1\n", "column 'seed' is not a parameter"),
         ("frequency\n", "has no rows"),

@@ -150,7 +150,7 @@ MISTAKES = {
         "bodies[0].position[0]: column 1 of '>>>b*time': 'b' is not known here",
     ),
     "a number out of bounds": (with_entry("bodies", lengths=[1, 1, "-a"]), "bodies[0].lengths[2]: '-a' = -0.1"),
-    "a name twice": (with_entry("bodies", name="rod"), "bodies[0].name = 'rod' is given twice"),
+    "a name twice": (with_entry("bodies", name="rod"), "bodies[1].name: the name 'rod' is taken"),
     "an unknown body": (
         with_entry("joints", first="rods"),
         "joints[0].first = 'rods' names no body; did you mean 'rod'?",
