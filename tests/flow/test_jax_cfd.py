@@ -188,7 +188,7 @@ def test_vorticity_of_another_kind_is_refused(start, message):
 
 
 def test_spectral_grid_is_checked():
-    with pytest.raises(UserError, match="dimension of the grid = 1 is not an integer of 2 to 2"):
+    with pytest.raises(UserError, match="dimension of the grid = 3 is not an integer of 2 to 2"):
         from_jax_cfd_spectral(lambda w, p: w, box(8, 3), lambda p, k: jnp.ones(3), PARAMS)
 
 
