@@ -113,7 +113,11 @@ MISTAKES = {
         {"faces": [0, 1, 2, 1, 3], "lower": "wall", "upper": "wall"},
         "axes.y.faces: faces do not increase",
     ),
-    "a stream function and components": ("initial", {"stream_function": "x", "u": "y"}, "initial.u has no effect beside stream_function"),
+    "a stream function and components": (
+        "initial",
+        {"stream_function": "x", "u": "y"},
+        "initial.u has no effect beside stream_function",
+    ),
     "a flow rate between sides": ("axes", {"x": WALLS, "y": WALLS}, "axis x is bounded"),
     "a scalar with the name of a diagnostic": (
         "scalars.largest_velocity",
