@@ -143,7 +143,13 @@ MISTAKES = {
         {"dt": 0.1},
         "params has no 'time_step'; add it",
     ),
-    "no grid": (lambda v, p: v, (16, 16), velocity_on(box()), PARAMS, r"grid is \(16, 16\); give a jax_cfd"),
+    "no grid": (
+        lambda v, p: v,
+        (16, 16),
+        velocity_on(box()),
+        PARAMS,
+        r"grid = \(16, 16\) is of type tuple; give a jax_cfd",
+    ),
     "one dimension": (
         lambda v, p: v,
         box(16, 1),

@@ -302,7 +302,7 @@ def test_curves_are_drawn_over_their_coordinate_with_its_named_places():
     assert (empty != full).any() and len(painter) == 2
     assert [label.get_text() for label in painter.axes.get_xticklabels()] == ["G", "X", "L"]
     assert [line.get_ydata().tolist() for line in painter._lines] == [[0, 2, 4], [1, 3, 5]]
-    for along, message in (("pth", "did you mean 'path'"), ("other", "has 4 points")):
+    for along, message in (("pth", "did you mean 'path'"), ("other", "has shape")):
         wrong = render_settings({"view": "curves", "quantity": "omega", "along": along})
         with pytest.raises(UserError, match=message):
             new_painter({"omega": values}, {}, coordinates, "Phonons", wrong, size=(320, 180))
