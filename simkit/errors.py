@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import difflib
+import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal
 
@@ -186,6 +188,21 @@ def spelled(how: Callable[[str, str], str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def within(prefix: str, table: str = "", limit: int | None = None) -> Iterator[None]:
+    """Give the mistakes of a block as those of a table that holds the key, see `UserError.within`.
+
+    Args:
+        prefix: put before the messages.
+        table: path of the table; empty if the keys are whole paths.
+        limit: largest number of characters of a message, without the prefix.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise error.within(table, prefix, limit) from error.__cause__
+
+
+@contextlib.contextmanager
 def about(key: str) -> Iterator[None]:
     """Give the mistakes of a block a key, if they have none.
 
@@ -253,6 +270,24 @@ class Mistakes:
             raise first
 
 
+def package(name: str, user: str, install: str) -> Any:
+    """Return a module of an optional package.
+
+    Args:
+        name: of the module.
+        user: what needs it, for the message.
+        install: what pip installs, such as ``"simkit-physics[data]"``.
+
+    Raises:
+        UserError: if it cannot be imported.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        needs, command = f"{user} needs the package {name.partition('.')[0]}", f"pip install '{install}'"
+        raise UserError(f"{needs}: {command} ({one_line(error)})") from error
+
+
 # Characters of an error message, which may quote a name or a command line of any length.
 LONGEST_ERROR = 2000
 # Characters of a name that are compared with others, in a time that grows with their number.
@@ -273,6 +308,47 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> Hint:
     return Hint(f"; known names: {', '.join(sorted(set(known)))}" if known else "; there are none, so leave it out")
 
 
+def known(name: Any, names: Collection[str], where: str) -> str:
+    """Return a name that is among those known.
+
+    Args:
+        name: what the user wrote.
+        names: the names that exist.
+        where: path of its key, or name of the argument.
+
+    Raises:
+        UserError: if it is not among them; suggests the nearest.
+    """
+    if isinstance(name, str) and name in names:
+        return name
+    hint = nearest(name if isinstance(name, str) else "", list(names))
+    rest = hint if hint.meant or not names else f"; choose one of {', '.join(names)}"
+    remedy = Remedy("replace", hint.meant) if hint.meant else None
+    raise UserError(
+        f"{where} = {one_line(repr(name), 60)} is unknown",
+        rest,
+        key=where.rpartition(": ")[2],
+        allowed=names,
+        remedy=remedy,
+    )
+
+
+def untaken(name: str, taken: Collection[str], where: str) -> str:
+    """Return a name that the user chooses, if nothing else has it.
+
+    Args:
+        name: what the user wrote.
+        taken: names of other things.
+        where: path of its key.
+
+    Raises:
+        UserError: if it is taken.
+    """
+    if name in taken:
+        raise UserError(f"{where}: the name '{name}' is taken; choose another", key=where.rpartition(": ")[2])
+    return name
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to what the user wrote, or ``None`` if none is close.
 
@@ -285,8 +361,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     known = list(known)
     if (same := next((one for one in known if one.lower() == name.lower()), None)) is not None:
         return same
-    import difflib
-
     return next(iter(difflib.get_close_matches(name[:COMPARED], known, n=1, cutoff=0.6)), None)
 
 
@@ -301,8 +375,6 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     names, text = list(known), name[:COMPARED].lower()
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []
-    import difflib
-
     alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
     # A shortened or misspelled word of a long name is not similar to the whole name: compare with its words.
     parts = {one: one.replace(".", "_").split("_") for one in names}

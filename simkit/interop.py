@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.arguments import check_type
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import number_by
 from simkit.core.rollout import segment
 from simkit.core.settings import arguments, several, text, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, status_of
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, known, one_line, package
 
 __all__ = ["Transfer", "from_jax", "gymnasium", "to_jax"]
 
@@ -95,12 +96,8 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Tra
         >>> type(moved.arrays["x"]).__name__, moved.copies
         ('ndarray', {})
     """
-    if library not in LIBRARIES:
-        raise UserError(f"library = {library!r:.40} is unknown", nearest(str(library), LIBRARIES))
-    try:
-        target = importlib.import_module(library)
-    except ImportError as error:
-        raise UserError(f"{library} is not installed; pip install {library}") from error
+    known(library, LIBRARIES, "library")
+    target = package(library, "from_jax", library)
     return _transferred(arrays, lambda array, path: _from_jax(array, path, target), exact)
 
 
@@ -313,19 +310,12 @@ def gymnasium(
         >>> callable(make)  # needs the extra: pip install simkit-physics[gymnasium]
         True
     """
-    try:
-        library = importlib.import_module("gymnasium")
-    except ImportError as error:
-        raise UserError("gymnasium is not installed: pip install 'simkit-physics[gymnasium]'") from error
-    if not isinstance(simulation, Simulation):
-        raise UserError(f"simulation is of type {type(simulation).__name__}; give what simkit.build returns")
+    library = package("gymnasium", "an environment", "simkit-physics[gymnasium]")
+    check_type("simulation", simulation, "what simkit.build returns", Simulation)
     leaves = paths.leaves(simulation.params)
-    if action not in leaves:
-        raise UserError(f"action = '{action}' is not a parameter", paths.hint(action, leaves))
-    known = {**simulation.shapes.observed, **simulation.shapes.diagnosed}
+    known(action, leaves, "action")
     for name in observed:
-        if name not in known:
-            raise UserError(f"observed names '{name}', which is not observed", paths.hint(name, known))
+        known(name, {**simulation.shapes.observed, **simulation.shapes.diagnosed}, "observed")
     return _environment_class(library)(_Programs(simulation, action, observed, reward, ends, members, hold), steps)
 
 

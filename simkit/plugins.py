@@ -21,7 +21,6 @@ class Registry:
         kind: kind of part, for messages and the name of the group: ``"simulation"``.
         own: simkit's own parts, ``{name: "module:attribute"}`` or ``{name: "module"}``.
         needed: attributes that a part must have; empty for parts that are functions.
-        replaced: what to use instead of names that no longer exist.
         aliases: what to write instead of names that others use for a part.
     """
 
@@ -30,11 +29,10 @@ class Registry:
         kind: str,
         own: Mapping[str, str],
         needed: tuple[str, ...] = (),
-        replaced: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.kind, self.group, self.own, self.needed = kind, f"simkit.{kind}s", own, needed
-        self.replaced, self.aliases = replaced or {}, aliases or {}
+        self.aliases = aliases or {}
 
     def add(self, parts: Mapping[str, str]) -> None:
         """Add parts of simkit that belong to a higher layer.
@@ -47,15 +45,6 @@ class Registry:
     def names(self) -> list[str]:
         """Return every name, sorted."""
         return sorted({*self.own, *(entry.name for entry in self._entry_points())})
-
-    def refuse_replaced(self, name: str) -> None:
-        """Refuse a name that no longer exists, with what to use instead.
-
-        Raises:
-            UserError: if the name was replaced.
-        """
-        if name in self.replaced:
-            raise UserError(f"{self.kind} '{name}' no longer exists; use {self.replaced[name]}")
 
     def providers(self) -> list[tuple[str, str, str]]:
         """Return ``(name, provider, target)`` of every part, sorted; nothing is imported.
@@ -80,7 +69,6 @@ class Registry:
                 f"{self.kind} '{name}' is registered by {' and by '.join(owners)}; uninstall one of the packages"
             )
         if not owners:
-            self.refuse_replaced(name)
             raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'", nearest(name, self.names()))
         target = self.own[name] if name in self.own else entries[0].value
         try:
@@ -122,7 +110,7 @@ class Registry:
 
     def shipped(self) -> "Registry":
         """Return the parts of simkit alone, found without reading which packages are installed."""
-        shipped = Registry(self.kind, self.own, self.needed, self.replaced)
+        shipped = Registry(self.kind, self.own, self.needed)
         shipped.group = ""
         return shipped
 

@@ -201,7 +201,7 @@ def test_a_mistake_is_one_line(hand, message):
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(UserError, match="cupy is not installed; pip install cupy"):
+    with pytest.raises(UserError, match="needs the package cupy: pip install 'cupy'"):
         interop.from_jax(jnp.ones(2), "cupy")
 
 
@@ -241,12 +241,12 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
 @every(
     "change, message",
     [
-        ({"action": "gravit"}, "action = 'gravit' is not a parameter; did you mean 'gravity'"),
+        ({"action": "gravit"}, "action = 'gravit' is unknown; did you mean 'gravity'"),
         ({"observed": "height"}, "observed = 'height' is no list"),
-        ({"observed": ["heigt"]}, "observed names 'heigt', which is not observed; did you mean 'height'"),
-        ({"reward": lambda now: now["heigt"]}, "reward reads 'heigt', which is unknown; did you mean 'height'"),
+        ({"observed": ["heigt"]}, "observed = 'heigt' is unknown; did you mean 'height'"),
+        ({"reward": lambda now: now["heigt"]}, "array that reward reads = 'heigt' is unknown; did you mean 'height'"),
         ({"ends": lambda now: now["position"] < 0}, r"ends returns float32 of shape \(1, 3\); return one real number"),
-        ({"simulation": "projectile"}, "simulation is of type str; give what simkit.build"),
+        ({"simulation": "projectile"}, "simulation = 'projectile' is of type str; give what simkit.build"),
     ],
 )
 def test_a_mistake_in_an_environment_is_one_line(change, message):

@@ -296,13 +296,3 @@ def test_a_verb_may_have_its_own_json_and_return_nothing(install, capsys):
     )
     assert main(["l", "--json", "four"]) == 0
     assert capsys.readouterr().out == "4\n"
-
-
-def test_a_simulation_that_was_replaced_is_refused_with_what_to_use():
-    from simkit.scenario.registry import REPLACED, SIMULATIONS
-
-    assert not set(REPLACED) & set(SIMULATIONS.names())
-    for name, instead in REPLACED.items():
-        with pytest.raises(UserError) as caught:
-            SIMULATIONS.resolve(name)
-        assert str(caught.value) == f"simulation '{name}' no longer exists; use {instead}"

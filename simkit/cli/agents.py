@@ -14,20 +14,17 @@ from subprocess import DEVNULL
 from typing import Any
 
 import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from simkit import __version__
 from simkit.cli.main import FAILED, TERMINATED, WRONG_INPUT
 from simkit.cli.progress import AS_JSON
+from simkit.core.arguments import check_number
 from simkit.errors import UserError, one_line
 from simkit.scenario.catalog import find_scenario
-
-try:
-    from mcp.server.mcpserver import Context, MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.types import CallToolResult, TextContent
-except ImportError as error:
-    raise UserError(f"the server needs a package: {error}; pip install 'simkit-physics[mcp]'") from error
 
 # Seconds in which a process that is stopped stores what it has.
 GRACE = 20.0
@@ -58,8 +55,7 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuse limits that allow nothing."""
         for name, value in vars(self).items():
-            if not (math.isfinite(value) and value > 0):
-                raise UserError(f"--{name} = {value} allows no work; give a number above 0")
+            check_number(f"--{name}", value)
 
     def check(self, what: str, value: int, limit: int) -> None:
         """Refuse more work than is allowed.
@@ -67,10 +63,7 @@ class Limits:
         Raises:
             UserError: with the limit as data.
         """
-        if value > limit:
-            raise UserError(
-                f"{what} = {value} is above the limit of this server, {limit}", key=what, allowed=(1, limit)
-            )
+        check_number(what, value, 0, limit)
 
 
 class Sandbox:

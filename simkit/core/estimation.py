@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.arguments import check_shape
 from simkit.core.averages import averaged
 from simkit.core.formulation import root
 from simkit.core.parameter import Parameter
@@ -15,7 +16,7 @@ from simkit.core.rollout import segment, trajectory
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, as_often, status_of, stops
-from simkit.errors import UserError
+from simkit.errors import UserError, known
 
 
 @arguments(steps=whole("steps for which each value is held", low=1))
@@ -49,13 +50,9 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
         leaves = paths.leaves(params)
         for name, values in controls.items():
-            if name not in leaves:
-                raise UserError(f"control '{name}' is not a parameter", paths.hint(name, leaves))
-            if jnp.shape(values)[1:] != jnp.shape(leaves[name]) or jnp.ndim(values) == 0:
-                raise UserError(
-                    f"control '{name}' has shape {jnp.shape(values)}; "
-                    f"give one value of shape {jnp.shape(leaves[name])} for each interval along a first axis"
-                )
+            shape = jnp.shape(leaves[known(name, leaves, "control")])
+            wanted = f"one value of shape {shape} for each interval along a first axis"
+            check_shape(f"control '{name}'", values, wanted, (None, *shape))
         lengths = {name: len(values) for name, values in controls.items()}
         if len(set(lengths.values())) != 1:
             raise UserError(f"controls have {lengths or 'no'} values; give as many for each, at least one control")

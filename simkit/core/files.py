@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, one_line, within
 from simkit.plugins import Registry
 
 MAX_FILE_BYTES = 8 * 2**20
@@ -120,7 +120,5 @@ def frame_text(path: Path | str, frame: Any, where: str) -> str:
     Raises:
         UserError: if it is no run, or has no such frame.
     """
-    try:
+    with within(f"{where}: "):
         return binary_text(RUNS.resolve("frame")(path, frame), FRAME)
-    except UserError as error:
-        raise error.within("", f"{where}: ") from None

@@ -22,7 +22,7 @@ from simkit.core.rollout import segment
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import status_of
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 
 # Batches of the jackknife; 95 % of estimates are within this many of its standard errors, Student's t for 19 degrees of
 # freedom.
@@ -180,8 +180,7 @@ def sampling(
     weight = weight_of(simulation)
     if isinstance(weight, str):
         raise UserError(f"there is no derivative by fluctuations: {weight}; take the one through time")
-    if quantity not in (known := list(simulation.shapes.diagnosed)):
-        raise UserError(f"'{quantity}' is not a diagnostic", nearest(quantity, known))
+    known(quantity, simulation.shapes.diagnosed, "quantity")
     names = paths.selected(wrt, paths.leaves(simulation.params))
     for what in jax.eval_shape(weight.fixed, simulation.params):
         idle = without_effect(lambda params, what=what: weight.fixed(params)[what], simulation.params)

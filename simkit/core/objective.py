@@ -14,7 +14,7 @@ from simkit.core.pytrees import size_in_bytes
 from simkit.core.rollout import Frames, Memory, recorded, segment, width_of
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, checks_every_step, status_of, stops
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 
 type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
 
@@ -238,13 +238,14 @@ class Objective:
         stored = frames.stored if checks_every_step(self.simulation) else None
         if callable(self.quantity):
             return _measured(self.quantity, frames.observed, frames.diagnosed, stored)
-        return reduced(self.reduce, _diagnostic(frames.diagnosed, self.quantity), stored)
+        return reduced(self.reduce, frames.diagnosed[known(self.quantity, frames.diagnosed, "quantity")], stored)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):
             frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
             return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], frame))
-        return _diagnostic(self.simulation.diagnose(last, params), self.quantity)
+        diagnosed = self.simulation.diagnose(last, params)
+        return diagnosed[known(self.quantity, diagnosed, "quantity")]
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value
@@ -252,7 +253,7 @@ class Objective:
 
 def _root_mean_square_of(name: str) -> Callable[..., jax.Array]:
     def residuals(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
-        series = _diagnostic(diagnostics, name)
+        series = diagnostics[known(name, diagnostics, "quantity")]
         counted = jnp.ones(len(series), bool) if stored is None else stored
         return jnp.where(counted, series, 0) / jnp.sqrt(jnp.sum(counted))
 
@@ -268,12 +269,6 @@ def _stored_argument(measure: Measure, stored: jax.Array | None, arrays: Iterabl
     if argument is None or (stored is None and argument.default is not argument.empty):
         return {}
     return {"stored": jnp.ones(len(next(iter(arrays))), bool) if stored is None else stored}
-
-
-def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
-    if name not in diagnostics:
-        raise UserError(f"'{name}' is not a diagnostic", nearest(name, list(diagnostics)))
-    return diagnostics[name]
 
 
 def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
@@ -296,8 +291,8 @@ def number_by(measure: Callable[..., Any], what: str, *quantities: Arrays, **mor
     try:
         value = jnp.asarray(measure(*quantities, **more))
     except KeyError as error:
-        name, names = str(error.args[0]), [name for each in quantities for name in each]
-        raise UserError(f"{what} reads '{name}', which is unknown", nearest(name, names)) from error
+        known(error.args[0], [name for each in quantities for name in each], f"array that {what} reads")
+        raise  # of something else
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
         raise UserError(f"{what} returns {value.dtype} of shape {value.shape}; return one real number")
     return value

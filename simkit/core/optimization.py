@@ -17,7 +17,7 @@ from simkit.core.optimizers.optimizer import Iterate, Problem
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, as_arrays
 from simkit.core.status import Status, is_finite
-from simkit.errors import UserError
+from simkit.errors import UserError, untaken
 
 QUANTITIES = {
     "iteration": Quantity("1", "updates of the parameters"),
@@ -114,8 +114,8 @@ def optimization(
     """
     known = paths.leaves(as_arrays(params))
     names = differentiable(wrt, known)
-    if taken := next((name for name in names if name in QUANTITIES), None):
-        raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
+    for name in names:
+        untaken(name, QUANTITIES, f"params.{name}")
     settings = chosen(method, learning_rate=learning_rate)
     name = settings["method"]
     check_mode(mode)

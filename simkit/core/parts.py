@@ -393,6 +393,7 @@ class PartTable:
 
     choices: tuple[Choice, ...]
     common: Mapping[str, Setting]
+    rules: tuple[Rule, ...] = ()
 
     def setting(self, doc: str, default: Any = None) -> Setting:
         """Return the setting of such a table; ``None`` where it is absent and has no default."""
@@ -434,6 +435,7 @@ class PartTable:
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema: the keys of all parts, with those that each part needs and excludes."""
         conditions = [each for i, choice in enumerate(self.choices) for each in choice.conditions(self._groups(i))]
+        conditions += [rule.schema for rule in self.rules if rule.schema]
         return schema_of(self.every_key()) | {"allOf": conditions}
 
     def read(self, entries: Any, where: str, checked: Mapping[str, Any] | None = None) -> Settings:
@@ -451,7 +453,7 @@ class PartTable:
         check_table(entries, where)
         mistakes = Mistakes()
         rest, keys = dict(entries), {}
-        rules: tuple[Rule, ...] = ()
+        rules = self.rules
         for index, choice in enumerate(self.choices):
             name = choice.name(rest)
             if name is None and choice.key not in rest and not choice.is_optional:

@@ -8,6 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from simkit.core import paths
+from simkit.core.arguments import check_shape
 from simkit.core.bounded import Bounds
 from simkit.core.gradient import (
     Difference,
@@ -177,6 +178,5 @@ def _like(vector: Arrays, chosen: Arrays) -> Arrays:
     if set(vector) != set(chosen):
         raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
     for name, array in chosen.items():
-        if (shape := np.shape(vector[name])) != jnp.shape(array):
-            raise UserError(f"the vector's '{name}' has shape {shape}; expected {jnp.shape(array)}")
+        check_shape(f"the vector's '{name}'", vector[name], f"{jnp.shape(array)}", jnp.shape(array))
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

@@ -11,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core import paths
+from simkit.core.arguments import check_shape
 from simkit.core.display import html_of
 from simkit.core.parameter import Parameter, out_of_bounds
 from simkit.core.tracing import Programs, shapes_and_types, traced_once
@@ -411,8 +412,8 @@ def _like(name: str, value: Any, default: Any) -> jax.Array:
     # In the precision of the simulation, which may differ from the present one of JAX.
     with jax.enable_x64(jax.config.jax_enable_x64 or default.dtype.itemsize > 4):
         array = jnp.asarray(value, dtype=default.dtype)
-    if array.shape != default.shape:
-        raise UserError(f"parameter '{name}' has shape {array.shape}; expected {default.shape}")
+    wanted = f"an array of shape {default.shape}" if default.ndim else "one number"
+    check_shape(f"parameter '{name}'", array, wanted, default.shape)
     return array
 
 

@@ -1,7 +1,6 @@
 """Files of other formats: NetCDF, Zarr, tables, VTK and extended XYZ."""
 
 import dataclasses
-import importlib
 import itertools
 import os
 import shutil
@@ -13,7 +12,7 @@ import numpy as np
 
 from simkit import __version__
 from simkit.core.settings import word
-from simkit.errors import UserError, argument
+from simkit.errors import UserError, argument, package
 from simkit.export.replacing import check_replaceable
 from simkit.jobs.runs import Outcome
 from simkit.jobs.sweep_results import RESULT, blocks_of
@@ -66,11 +65,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str, overwrite: bo
     if problem:
         raise UserError(problem)
     check_replaceable(path, overwrite, MARKS.get(to, ()), is_earlier=lambda content: _is_earlier(content, to, result))
-    if (package := NEEDS.get(to)) is not None:
-        try:
-            importlib.import_module(package)
-        except ImportError:
-            raise UserError(f"{to} needs the package {package}: pip install 'simkit-physics[data]'") from None
+    if to in NEEDS:
+        package(NEEDS[to], to, "simkit-physics[data]")
     make_folder(path.parent)
     writers: dict[str, Callable[[Path], Any]] = {
         "netcdf": lambda file: to_netcdf_types(result).to_netcdf(file, engine="scipy"),

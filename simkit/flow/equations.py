@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_distinct, check_integer
 from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.settings import word
 from simkit.core.simulation import Params
@@ -15,10 +16,10 @@ from simkit.flow.boundary.domain import (
     Domain,
     PressureOnSides,
     SidePressure,
+    check_same,
     no_motion,
     pressure_on_sides,
     pushed_along,
-    same,
     velocity_on_sides,
 )
 from simkit.flow.boundary.ghost_layers import surround
@@ -144,8 +145,9 @@ class Equations:
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
             word("of the flow", tuple(known)).check(value, name)
         axes = tuple(range(self.domain.grid.dimension))
-        if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
-            raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
+        check_distinct("implicit", self.implicit)
+        for axis in self.implicit:
+            check_integer("implicit", axis, 0, axes[-1])
         self._check_viscosity()
         if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
@@ -158,8 +160,8 @@ class Equations:
             )
         for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle)):
             theirs = getattr(part, "domain", None)
-            if theirs is not None and not same(theirs, self.domain):
-                raise UserError(f"the domain of the {name} is not that of the flow; build both with one domain")
+            if theirs is not None:
+                check_same(f"the {name}", theirs, self.domain)
 
     def _check_viscosity(self) -> None:
         wanted = is_field(self.viscosity) and bool(self.implicit)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_number, check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings import arguments, number, several, whole
 from simkit.errors import UserError
@@ -62,11 +63,8 @@ class Axis:
             UserError: if the square of a width, or of its inverse, is not a floating-point number.
         """
         widths = np.diff(self.faces)
-        low, high = WIDTHS
-        if odd := [width for width in (widths.min(), widths.max()) if not low <= width <= high]:
-            raise UserError(
-                f"an axis has a cell of width {odd[0]:g}; choose lengths with widths in [{low:g}, {high:g}]"
-            )
+        for width in (widths.min(), widths.max()):
+            check_number("width of a cell", width, *WIDTHS)
 
     @property
     def cells(self) -> int:
@@ -266,11 +264,8 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
         13 cells, from 0.10 to 1.15
     """
     lower, upper = around
-    if not origin <= lower < upper <= origin + length:
-        raise UserError(
-            f"around = ({lower:g}, {upper:g}) is not a part of the axis; choose ends between {origin:g} and "
-            f"{origin + length:g}"
-        )
+    for end, low in ((lower, origin), (upper, lower)):
+        check_number("an end of around", end, low, origin + length)
     count = round((upper - lower) / cell)
     if count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
         raise UserError(f"cell = {cell!r} does not divide around = ({lower:g}, {upper:g}); choose {upper - lower:g}/n")
@@ -310,8 +305,7 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
         positions = np.asarray(faces, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError(f"faces = {faces!r} is not a list of numbers; give increasing positions") from None
-    if positions.ndim != 1 or len(positions) < 5:
-        raise UserError(f"faces has shape {positions.shape}; give a list of at least 5 increasing positions")
+    check_shape("faces", positions, "a list of at least 5 increasing positions", (max(positions.size, 5),))
     wrong = np.flatnonzero(~(np.diff(positions) > 0) | ~np.isfinite(positions[1:]) | ~np.isfinite(positions[:-1]))
     if len(wrong):
         i = int(wrong[0])
@@ -323,5 +317,4 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
 
 
 def _check_count(cells: float) -> None:
-    if cells > MAX_CELLS:
-        raise UserError(f"cells = {cells:.6g} along one axis are too many; choose at most {MAX_CELLS}")
+    check_number("cells along one axis", cells, high=MAX_CELLS)

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import dataclasses
-import importlib
 import sys
 import threading
 import traceback
@@ -17,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_type
 from simkit.core.dependence import without_effect
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.errors import UserError
+from simkit.errors import UserError, package
 
 # Removed from JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
@@ -70,10 +70,7 @@ def load(name: str) -> types.ModuleType:
     Raises:
         UserError: if jax-cfd is not installed.
     """
-    try:
-        return importlib.import_module(f"jax_cfd.{name}")
-    except ImportError as error:
-        raise UserError(f"jax-cfd cannot be imported ({error}); install it with: pip install jax-cfd") from error
+    return package(f"jax_cfd.{name}", "this flow", "jax-cfd")
 
 
 @contextlib.contextmanager
@@ -318,8 +315,8 @@ def from_jax_cfd(
     Reference: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118.
     """
     base = load("base")
-    if not isinstance(grid, base.grids.Grid) or grid.ndim not in (2, 3):
-        raise UserError(f"grid is {_shortened(grid)}; give a jax_cfd.base.grids.Grid of 2 or 3 dimensions")
+    check_type("grid", grid, "a jax_cfd.base.grids.Grid", base.grids.Grid)
+    check_integer("dimension of the grid", grid.ndim, 2, 3)
     axes, components = AXES[: grid.ndim], COMPONENTS[: grid.ndim]
 
     def check(flow: Any) -> None:
@@ -434,8 +431,8 @@ def from_jax_cfd_spectral(
     Reference: Dresdner et al. (2022), arXiv:2207.00556.
     """
     base, spectral = load("base"), load("spectral")
-    if not isinstance(grid, base.grids.Grid) or grid.ndim != 2:
-        raise UserError(f"grid is {grid!r}; give a jax_cfd.base.grids.Grid of 2 dimensions")
+    check_type("grid", grid, "a jax_cfd.base.grids.Grid", base.grids.Grid)
+    check_integer("dimension of the grid", grid.ndim, 2, 2)
     modes = (grid.shape[0], grid.shape[1] // 2 + 1)
 
     def check(flow: Any) -> None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from simkit.core.settings import word
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, known_sides, same
+from simkit.flow.boundary.domain import Domain, check_same, entries_on_sides, known_sides
 from simkit.flow.boundary.ghost_layers import Share
 from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues, on_side, values_on, with_values
@@ -249,20 +249,13 @@ class TransportedScalar:
         return with_values(values, self.known, params, time)
 
     def _checked(self, values: SideValues) -> SideValues:
-        if len(values) != len(self.sides):
-            raise UserError(f"the values of the scalar are for {len(values)} axes; give a pair or None for each axis")
-        for i, (pair, side_values) in enumerate(zip(self.known, values, strict=True)):
-            kinds = tuple(side.kind for side in pair or ())
-            if pair is None and side_values is not None:
-                raise UserError(f"the scalar is given values on axis {'xyz'[i]}, which is periodic; give None there")
-            if any(side.takes for side in pair or ()) and (side_values is None or len(side_values) != 2):
-                raise UserError(f"the scalar needs two values on axis {'xyz'[i]}, for its sides {kinds}; give a pair")
-            for side, value in zip(pair or (), side_values or (), strict=False):
-                if not side.takes and not (isinstance(value, int | float) and value == 0):
-                    raise UserError(
-                        f"the scalar is given a value on an {side.kind} side of axis {'xyz'[i]}, which does not use "
-                        "it; give 0.0 there, or make the side a 'value' or a 'flux'"
-                    )
+        for i, end, value in entries_on_sides("the scalar", values, self.domain):
+            side = (self.known[i] or ())[end]
+            if not side.takes and not (isinstance(value, int | float) and value == 0):
+                raise UserError(
+                    f"the scalar is given a value on an {side.kind} side of axis {'xyz'[i]}, which does not use "
+                    "it; give 0.0 there, or make the side a 'value' or a 'flux'"
+                )
         return values
 
     def side_flux(
@@ -417,11 +410,7 @@ class TransportedScalars:
         if not self.scalars:
             raise UserError("scalars is empty; give at least one, or remove the scalar")
         for name, one in self.scalars.items():
-            if not same(one.domain, self.domain):
-                first = next(iter(self.scalars))
-                raise UserError(
-                    f"the domain of the scalar '{name}' is not that of '{first}'; build all with one domain"
-                )
+            check_same(f"the scalar '{name}'", one.domain, self.domain)
 
     @property
     def domain(self) -> Domain:

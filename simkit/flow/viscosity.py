@@ -7,6 +7,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_shape
 from simkit.core.settings import word
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -85,6 +86,5 @@ def field_at_centers(
     field = cast(Callable[..., jax.Array], viscosity)
     more = carried if number_of_arguments(field) == max(ARGUMENTS) else ()
     values = jnp.asarray(field(velocity, params, *more), velocity[0].dtype)
-    if values.shape not in ((), cells):
-        raise UserError(f"viscosity returns an array of shape {values.shape}; give one number for each cell, {cells}")
+    check_shape("viscosity", values, f"one number for each cell, {cells}", (), cells)
     return jnp.broadcast_to(values, cells)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import budget, gradient, paths
+from simkit.core.arguments import check_type
 from simkit.core.budget import Fitted
 from simkit.core.dependence import draws, in_steps_only
 from simkit.core.devices import settle
@@ -225,8 +226,7 @@ def selected_parameters(scenario: Scenario, wrt: str | Sequence[str]) -> list[st
         UserError: if a name is unknown (with the nearest), or no name is given.
     """
     names = [wrt] if isinstance(wrt, str) else wrt
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names; name each parameter once")
+    check_type("wrt", names, "a name or a list of names", list, tuple)
     return paths.selected(names, scenario.parameters, scenario.name)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from simkit.core import paths
+from simkit.core.arguments import check_distinct, check_type
 from simkit.core.dependence import draws
 from simkit.core.files import read_text
 from simkit.core.parameter import POSITIVE
@@ -19,8 +19,9 @@ from simkit.core.settings import unwrapped
 from simkit.core.settings.tables import number_of, rows_of
 from simkit.core.simulation import Simulation
 from simkit.engine.driver import Plan, plan_of
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, one_line, untaken
 from simkit.scenario import checks
+from simkit.scenario.overrides import single_parameter
 from simkit.scenario.scenario import ObjectiveSettings, Scenario
 from simkit.storage.files import open_regular
 
@@ -131,7 +132,7 @@ class Members:
         return over
 
     def _checked_values(self, name: str, values: Sequence[float]) -> tuple[float, ...]:
-        check_swept(self.scenario, name, f"'{name}'")
+        single_parameter(self.scenario, name, f"'{name}'")
         label = f"over {name}"
         try:
             listed = np.asarray(unwrapped(values, label)).tolist()
@@ -160,24 +161,11 @@ def check_listed(values: Any, label: str, *, may_repeat: bool = False) -> None:
     Raises:
         UserError: with the label.
     """
-    if not isinstance(values, list | tuple):
-        raise UserError(f"{label} = {checks.show(values)} is no list; give a list of values")
-    if not values or (len(set(map(repr, values))) < len(values) and not may_repeat):
-        problem = "lists a value twice; keep one of them" if values else "has no values; give a list of them"
-        raise UserError(f"{label} {problem}")
-
-
-def check_swept(scenario: Scenario, name: str, where: str) -> None:
-    """Refuse a name, described by ``where``, that is not that of a scalar parameter.
-
-    Raises:
-        UserError: naming it.
-    """
-    if name not in scenario.parameters:
-        hint = paths.hint(str(name), scenario.parameters)
-        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
-    if isinstance(scenario.parameters[name].default, tuple):
-        raise UserError(f"{where} is an array; only single numbers are swept")
+    check_type(label, values, "a list of values", list, tuple)
+    if not values:
+        raise UserError(f"{label} has no values; give a list of them")
+    if not may_repeat:
+        check_distinct(label, map(str, values))
 
 
 def check_axes(simulation: "Simulation", over: Axes) -> None:
@@ -188,8 +176,8 @@ def check_axes(simulation: "Simulation", over: Axes) -> None:
     """
     reserved = {"seed", "frame", "status", POINT, *simulation.coordinates}
     reserved |= {axis for axes in simulation.dimensions.values() for axis in axes}
-    if clash := next((name for name in over if name in reserved), None):
-        raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
+    for name in over:
+        untaken(name, reserved, f"over '{name}'")
 
 
 def check_counts(
@@ -302,7 +290,7 @@ def _scaled(unit: np.ndarray, low: float, high: float, is_log: bool) -> np.ndarr
 
 def _ends(scenario: Scenario, name: str, interval: Sequence[Any]) -> tuple[float, float, bool]:
     """Return ``(low, high, is_log)`` of the range of a parameter."""
-    check_swept(scenario, name, f"'{name}'")
+    single_parameter(scenario, name, f"'{name}'")
     label = f"over {name}"
     entries = unwrapped(interval, label)
     is_log = isinstance(entries, list | tuple) and len(entries) == 3 and entries[2] == "log"
@@ -343,11 +331,9 @@ def tabulated(scenario: Scenario, file: Path | str) -> tuple[dict[str, tuple[flo
         raise
     except Exception as error:  # csv and pyarrow raise many types of errors on malformed bytes
         raise UserError(f"table {label} cannot be read: {one_line(error, 80)}; correct it") from None
-    for place, name in enumerate(header):
-        where = f"{label}: column '{one_line(name, 60)}'"
-        check_swept(scenario, name, where)
-        if name in header[:place]:
-            raise UserError(f"{where} is given twice; keep one")
+    for name in header:
+        single_parameter(scenario, name, f"{label}: column '{one_line(name, 60)}'")
+    check_distinct(f"{label}: header", header)
     columns: dict[str, list[float]] = {name: [] for name in header}
     for row, cells in rows:
         if len(cells) != len(header):

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from simkit.core.arguments import check_type
 from simkit.core.parameter import Numbers
 from simkit.core.settings import whole
 from simkit.core.simulation import Simulation
-from simkit.errors import UserError, argument, one_line
+from simkit.errors import argument, one_line
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
 from simkit.jobs.runs import Outcome, Run
 from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
@@ -136,8 +137,7 @@ def resume(
         >>> print(f"{float(run['time'][-1]):.1f} s, then {float(longer['time'][-1]):.1f} s")
         1.0 s, then 1.6 s
     """
-    if simulation is not None and not isinstance(simulation, Simulation):
-        raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
+    check_type("simulation", simulation, "a simkit.Simulation", Simulation, type(None))
     enter("resume", simulation)
     opened = RunDirectory.open(directory, simulation)
     job = extended(with_executor(opened, workers, scheduler, deadline), opened, steps)

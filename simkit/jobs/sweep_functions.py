@@ -12,6 +12,7 @@ import numpy as np
 import pandas
 import xarray
 
+from simkit.core.arguments import check_type
 from simkit.core.devices import computing_as, computing_on
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
@@ -154,8 +155,7 @@ def planned(
     Raises:
         UserError: if the arguments exclude each other, or a sample or table is invalid.
     """
-    if not isinstance(over, Mapping):
-        raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
+    check_type("over", over, "{name of a parameter: list of values}", Mapping)
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
     ways = {argument("zip", "True"): zip, argument("sample"): sample, argument("table"): table}

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.elasticity import current_neighbors, hessian_vector_product, squared_frequencies
 from simkit.molecular.interactions.interaction import Interaction
@@ -153,12 +153,11 @@ def phonons(
     """
     count, dimension = position.shape
     weight = jnp.asarray(mass, position.dtype)
-    shapes = {"wave_vectors": jnp.shape(wave_vectors)[-1], "cell": len(cell), "repeats": len(repeats)}
-    for name, size in shapes.items():
-        if size != dimension:
-            raise UserError(f"{name} has {size} dimensions and the positions have {dimension}; make them the same")
-    if weight.shape not in ((), (count,)):
-        raise UserError(f"mass has shape {weight.shape}; give one number or one for each of {count} particles")
+    of_axes = f"as many numbers as positions have axes, {dimension}"
+    check_shape("wave_vectors", wave_vectors, of_axes, (*jnp.shape(wave_vectors)[:-1], dimension))
+    check_shape("cell", cell, of_axes, (dimension,), (dimension, dimension))
+    check_shape("repeats", repeats, of_axes, (dimension,))
+    check_shape("mass", weight, f"one number or one for each of {count} particles", (), (count,))
     everywhere, box = supercell(position, cell, repeats)
     if neighbors is None:
         neighbors = current_neighbors(interaction, everywhere, box, params)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.formulation import computed_once, precise_product
 from simkit.core.simulation import Arrays
 from simkit.core.tracing import kernel
@@ -94,10 +95,8 @@ def of_cell(cell: Cell, dimension: int) -> Space:
 
 def _shaped(cell: jax.Array, shapes: tuple[tuple[int, ...], ...], wanted: str) -> jax.Array:
     """Return a cell as an array, which has one of some shapes."""
-    cell = jnp.asarray(cell)
-    if cell.shape not in shapes:
-        raise UserError(f"cell has shape {cell.shape}; give {wanted}")
-    return cell
+    check_shape("cell", cell, wanted, *shapes)
+    return jnp.asarray(cell)
 
 
 def free(dimension: int) -> Space:
@@ -113,8 +112,7 @@ def free(dimension: int) -> Space:
         >>> float(molecular.spaces.free(3).volume)
         inf
     """
-    if dimension not in (2, 3):
-        raise UserError(f"dimension = {dimension}; choose 2 or 3")
+    check_integer("dimension", dimension, 2, 3)
     infinite = jnp.asarray(jnp.inf, dtype=float)
     return Space(
         nearest_image=lambda difference: difference,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.settings import word
 from simkit.errors import UserError
 from simkit.render.selection import choose_pace
@@ -40,13 +41,10 @@ def check_size(size: Size) -> Size:
         UserError: otherwise.
     """
     if isinstance(size, int):
-        is_served = _SMALLEST**2 <= size <= _LARGEST**2
-        what, allowed = f"= {size} pixels", f"{_SMALLEST**2} to {_LARGEST**2}"
+        check_integer("size in pixels", size, _SMALLEST**2, _LARGEST**2)
     else:
-        is_served = all(_SMALLEST <= side <= _LARGEST for side in size)
-        what, allowed = f"{size[0]}x{size[1]}", f"{_SMALLEST} to {_LARGEST} pixels for each side"
-    if not is_served:
-        raise UserError(f"size {what} is out of range; choose {allowed}")
+        for side in size:
+            check_integer(f"side of the size {size[0]}x{size[1]}", side, _SMALLEST, _LARGEST)
     return size
 
 
@@ -91,8 +89,7 @@ def render(
     painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size), units)
     count = len(painter)
     if format == "png":
-        if not -count <= frame < count:
-            raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
+        check_integer("frame", frame, -count, count - 1)
         write_png(output, image_of(painter, frame % count))
     else:
         shown = frames

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from simkit.core.arguments import check_shape
 from simkit.errors import UserError
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.field import cell_edges
@@ -180,9 +181,8 @@ def finite(name: str, values: np.ndarray, count: int, axes: int) -> np.ndarray:
         UserError: if they have another shape.
     """
     data = np.asarray(values, dtype=float)
-    if data.ndim != axes or len(data) != count:
-        required = f"({count}, seeds)" if axes == 2 else f"({count},)"
-        raise UserError(f"'{name}' has shape {data.shape}; the chart needs {required}")
+    shape = (count, None)[:axes]
+    check_shape(f"'{name}'", data, f"({count}, seeds)" if axes == 2 else f"({count},)", shape)
     return np.where(np.isfinite(data), data, np.nan)
 
 

@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap, Normalize, to_rgba
 
 from simkit.core.settings import interval
-from simkit.errors import UserError, nearest
+from simkit.errors import known
 from simkit.render.style import MISSING
 from simkit.scenario.scenario import Scenario
 
@@ -106,10 +106,8 @@ def check_colormap(name: str, where: str) -> str:
     Raises:
         UserError: if it is unknown.
     """
-    if name not in matplotlib.colormaps:
-        hint = nearest(name, ("inferno", "viridis", "magma", "cividis", "plasma"))
-        raise UserError(f"{where} = '{name}' is unknown", hint)
-    return name
+    usual = ("inferno", "viridis", "magma", "cividis", "plasma")
+    return name if name in matplotlib.colormaps else known(name, usual, where)
 
 
 def check_scenario(scenario: Scenario) -> None:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
+from simkit.core.arguments import check_shape
+from simkit.errors import known
 from simkit.render.chart import limits_of, page_of_shape
 from simkit.render.page import PADDING, Page, scale_of
 from simkit.render.selection import observed
@@ -31,15 +32,11 @@ class CurvePainter(Page):
 
     def __init__(self, clip: Clip, size: Size) -> None:
         settings, along = clip.settings, clip.settings.options["along"]
-        if along not in clip.coordinates:
-            raise UserError(f"render.along = '{along}' is no coordinate", nearest(along, list(clip.coordinates)))
+        known(along, clip.coordinates, "render.along")
         self._x, shape = np.asarray(clip.coordinates[along], float), np.shape(clip.frames[settings.quantity])
         values = observed(clip.frames, settings.quantity, axes=3 if len(shape) == 3 else 2).astype(float)
-        if self._x.shape != values.shape[1:2]:
-            raise UserError(
-                f"render.along = '{along}' has {self._x.size} points and render.quantity = '{settings.quantity}' "
-                f"{values.shape[1]} along its first axis; name the coordinate of that axis"
-            )
+        wanted = f"the coordinate of the first axis of '{settings.quantity}', which has {values.shape[1]} points"
+        check_shape(f"render.along = '{along}'", self._x, wanted, values.shape[1:2])
         self._y = np.where(np.isfinite(values), values, np.nan).reshape(*values.shape[:2], -1)
         width, height = size = page_of_shape(size) if isinstance(size, int) else size
         with house_style():

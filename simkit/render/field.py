@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from matplotlib.colors import to_rgba
 
+from simkit.core.arguments import check_shape
 from simkit.core.settings import line, several
 from simkit.errors import UserError
 from simkit.render.color import color_scale
@@ -126,11 +127,7 @@ class FieldPainter:
         centers = []
         for name, cells in zip("xy", self._values.shape[1:], strict=True):
             centers.append(np.asarray(coordinates.get(name, ()), dtype=float))
-            if centers[-1].shape != (cells,):
-                raise UserError(
-                    f"the field view needs the {cells} cell centers of '{settings.quantity}' as coordinate '{name}'; "
-                    f"found an array of shape {centers[-1].shape}"
-                )
+            check_shape(f"coordinate '{name}'", centers[-1], f"the {cells} cell centers of the field", (cells,))
         values = field_values(clip.runs, settings.quantity)
         self._scale = color_scale(
             values, settings.options.get("colormap"), settings.limits, default="inferno", signed=True

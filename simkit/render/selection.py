@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.settings import whole
-from simkit.errors import UserError, nearest
+from simkit.errors import known
 
 
 def observed(frames: Mapping[str, np.ndarray], name: str, axes: int, shape: Sequence[int] | None = None) -> np.ndarray:
@@ -16,15 +17,9 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int, shape: Sequ
     Raises:
         UserError: if it is missing, has another number of axes or another shape, or holds no frame.
     """
-    if name not in frames:
-        raise UserError(f"the frames hold no '{name}'", nearest(name, list(frames)))
-    array = np.asarray(frames[name])
-    if array.ndim != axes:
-        raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
-    if not array.size:
-        raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
-    if shape is not None and array.shape != tuple(shape):
-        raise UserError(f"'{name}' has shape {array.shape}; this view needs {tuple(shape)}")
+    array = np.asarray(frames[known(name, frames, "array of the frames")])
+    wanted = (None,) * axes if shape is None else tuple(shape)
+    check_shape(f"'{name}'", array, f"{axes} axes, none of them empty" if shape is None else f"{wanted}", wanted)
     return array
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from simkit.errors import UserError, nearest
+from simkit.errors import known
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, turn
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, zeros
@@ -195,6 +195,4 @@ def integrator_named(name: str) -> Integrator:
     Raises:
         UserError: if there is no integrator of that name.
     """
-    if not isinstance(name, str) or name not in INTEGRATORS:
-        raise UserError(f"integrator = {name!r} is unknown", nearest(str(name), list(INTEGRATORS)))
-    return INTEGRATORS[name]
+    return INTEGRATORS[known(name, INTEGRATORS, "integrator")]

@@ -19,6 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.arguments import check_number
+from simkit.core.parameter import SHARE, UNBOUNDED
 from simkit.errors import UserError
 from simkit.plugins import Registry
 from simkit.rigid.algebra.vector import norm, stacked
@@ -291,13 +293,9 @@ def check_planes(planes: Planes) -> None:
         name = f"plane {index}"
         if not abs(length - 1) <= ROUNDING:
             raise UserError(f"{name}: its normal has length {length:g}; divide it by that, so that it has length 1")
-        if not np.isfinite(float(planes.offset[index])):
-            raise UserError(f"{name}: offset = {float(planes.offset[index]):g} m is not finite; choose a number")
-        friction, restitution = float(planes.friction[index]), float(planes.restitution[index])
-        if not (friction >= 0 and np.isfinite(friction)):
-            raise UserError(f"{name}: friction = {friction:g} is negative or not finite; choose 0 or more")
-        if not 0 <= restitution <= 1:
-            raise UserError(f"{name}: restitution = {restitution:g} is outside [0, 1]; choose one within")
+        check_number(f"{name}: offset", planes.offset[index], *UNBOUNDED)
+        check_number(f"{name}: friction", planes.friction[index], 0)
+        check_number(f"{name}: restitution", planes.restitution[index], *SHARE)
 
 
 def is_concrete(tree: object) -> bool:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.parts import part
 from simkit.core.settings import formula, several
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.scene import Planes
 
@@ -49,11 +48,7 @@ def plane(
     """
     x, y, z = (jnp.asarray(component, dtype=float) for component in normal)
     for name, value in (("offset", offset), ("friction", friction), ("restitution", restitution)):
-        if np.ndim(value):
-            raise UserError(
-                f"plane: {name} has shape {np.shape(value)}, but is one number of one plane; join several planes with "
-                "`gather_planes`"
-            )
+        check_shape(f"plane: {name}", value, "one number; join several planes with `gather_planes`", ())
     numbers = [jnp.asarray(number, dtype=float) for number in (offset, friction, restitution)]
     single = Planes(normal=Vector(x, y, z), offset=numbers[0], friction=numbers[1], restitution=numbers[2])
     return each(lambda value: value[None], single)

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_shape, check_type
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies, gather, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench
@@ -68,15 +69,9 @@ def parameter_of_load(name: str, params: Params, reader: str = "a load") -> jax.
     Raises:
         UserError: if the scene has no such parameter, or it is an array.
     """
-    if name not in params:
-        problem = f"{reader} reads the parameter '{name}', which the scene does not have"
-        raise UserError(problem, nearest(name, list(params)))
-    value = params[name]
-    if jnp.ndim(value):
-        raise UserError(
-            f"{reader} reads one number, but the parameter '{name}' has shape {jnp.shape(value)}; give one, such as "
-            "9.81 for gravity along -z, and write other forces as a load of your own with `applied`"
-        )
+    value = params[known(name, params, f"the parameter that {reader} reads")]
+    wanted = "one number, such as 9.81 for gravity along -z, and write other forces as a load with `applied`"
+    check_shape(f"the parameter '{name}' that {reader} reads", value, wanted, ())
     return value
 
 
@@ -223,17 +218,13 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
     Raises:
         UserError: if a part is of another type.
     """
-    if not isinstance(scene, Scene):
-        raise UserError(f"simulate takes a Scene, not {scene!r:.60}; write simulate(Scene(params=..., ...))")
+    check_type("scene", scene, "a Scene: simulate(Scene(params=..., ...))", Scene)
 
     def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:
         value = part(params) if callable(part) else part
-        values = value if isinstance(value, list | tuple) else (value,)
-        if not all(isinstance(each, kind) for each in values):
-            raise UserError(
-                f"{name} of the scene are {value!r:.60}; give {kind.__name__} or a function of the parameters that "
-                "returns it"
-            )
+        wanted = f"{kind.__name__}, or a function of the parameters that returns it"
+        for each in value if isinstance(value, list | tuple) else (value,):
+            check_type(name, each, wanted, kind)
         return value
 
     def bodies(params: Params) -> Bodies:
@@ -255,11 +246,9 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
         return (value,) if isinstance(value, Joint) else tuple(value)
 
     loads = (scene.loads,) if isinstance(scene.loads, Load) else scene.loads
-    if not isinstance(loads, list | tuple) or not all(isinstance(load, Load) for load in loads):
-        raise UserError(
-            f"loads of the scene are {loads!r:.60}; give loads such as gravity(), and functions of your own as "
-            "applied(function)"
-        )
+    check_type("loads", loads, "a list", list, tuple)
+    for load in loads:
+        check_type("loads", load, "loads such as gravity(), and functions of your own as applied(function)", Load)
     for name, part, form in (
         ("start", scene.start, "lambda params, bodies, key: motion_of(bodies, positions)"),
         ("path", scene.path or dict, "lambda motion, bodies, time, params: motion_of(bodies, (0, 0, 0.1 * time))"),
@@ -272,8 +261,7 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
         ("measures_of_joints", scene.measures_of_joints or dict, "lambda forces: {'tension': norm(forces[0])}"),
         ("observe", scene.observe or dict, "lambda motion, bodies, time, params: {'height': motion.position.z}"),
     ):
-        if not callable(part):
-            raise UserError(f"{name} of the scene is {part!r:.60}; give a function such as {form}")
+        check_type(name, part, f"a function such as {form}", Callable)
     return Parts(bodies, planes, joints, tuple(loads), _method_of(scene.dynamics, methods))
 
 
@@ -281,15 +269,9 @@ def _method_of(dynamics: Any, methods: Sequence[Dynamics]) -> Dynamics:
     """Return a method of time stepping from itself, its class or its name."""
     by_name = {type(method).__name__: method for method in methods}
     name = dynamics.__name__ if isinstance(dynamics, type) else dynamics
-    if isinstance(name, str):
-        if name not in by_name:
-            raise UserError(f"dynamics = {name!r:.60} is no method of time stepping", nearest(name, list(by_name)))
-        return by_name[name]
-    if isinstance(dynamics, type) or not hasattr(dynamics, "supports"):
-        raise UserError(
-            f"dynamics = {dynamics!r:.60} is no method of time stepping; give one such as {', '.join(by_name)}"
-        )
-    return dynamics
+    if not isinstance(dynamics, type) and hasattr(dynamics, "supports"):
+        return dynamics
+    return by_name[known(name, by_name, "dynamics")]
 
 
 def no_planes() -> Planes:

@@ -20,7 +20,7 @@ from simkit.errors import LONGEST_ERROR, Hint, Mistakes, Remedy, UserError, abou
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.drawing import UNKNOWN, check_view
-from simkit.scenario.overrides import with_values
+from simkit.scenario.overrides import single_parameter, with_values
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario, declared_in, has_own_parameters, make, merged, refuse_unknown, refused
 
@@ -192,11 +192,7 @@ def check_validation(scenario: Scenario, index: int) -> None:
     if (name := validation.derivative) is None:
         return
     with about(f"validation[{index}].derivative"):
-        if name not in changed.parameters:
-            hint = nearest(name, list(changed.parameters))
-            checks.refuse(name, f"{where}.derivative", f"is not a parameter of {scenario.simulation}", hint)
-        if isinstance(changed.parameters[name].default, tuple):
-            checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
+        single_parameter(changed, name, f"{where}.derivative = '{one_line(name, 60)}'")
 
 
 def build(

@@ -11,7 +11,7 @@ from simkit.core.files import MAX_FILE_BYTES, read_text
 from simkit.core.paths import below
 from simkit.core.settings import named, read, text
 from simkit.core.settings.records import fields_of, keys_of
-from simkit.errors import Mistakes, Remedy, UserError, closest, likeliest, nearest
+from simkit.errors import Mistakes, Remedy, UserError, closest, known, likeliest
 from simkit.scenario.checks import parse_toml, show
 from simkit.scenario.files import Files, own_part
 from simkit.scenario.registry import SIMULATIONS
@@ -95,11 +95,9 @@ def _scenario(entries: Mapping[str, Any], source: Path, text: str) -> Scenario:
         for each in entries["validation"]
     ]
     for index, each in enumerate(validations):
-        if each.objective is not None and each.objective not in objectives:
-            key, hint = f"validation[{index}].objective", nearest(each.objective, list(objectives))
-            remedy = Remedy("replace", hint.meant) if hint.meant else None
-            message = f"{key} = {show(each.objective)} is not defined in this file"
-            mistakes.found.append(UserError(message, hint, key=key, allowed=objectives, remedy=remedy))
+        with mistakes.kept():
+            if each.objective is not None:
+                known(each.objective, objectives, f"validation[{index}].objective")
     values = fields_of(Scenario, entries) | {"objectives": objectives, "validations": tuple(validations)}
     values["title"] = values["title"] or values["name"].replace("_", " ").capitalize()
     scenario = Scenario(**values, source=source, text=text)
@@ -222,7 +220,6 @@ def _refuse_simulation(text: str) -> None:
         raise UserError(
             f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
-    SIMULATIONS.refuse_replaced(text)
     if meant := closest(text, simulations):
         remedy = Remedy("replace", meant)
         problem = f"unknown scenario or simulation {show(text)}; did you mean '{meant}'?"

@@ -8,7 +8,7 @@ from simkit.core.parameter import POSITIVE
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of
 from simkit.core.settings import Rule, Setting, Settings, interval, line, number, table, unwrapped
 from simkit.core.settings.setting import check_table
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.plugins import Registry
 from simkit.scenario.checks import LONGEST_LABEL
 from simkit.scenario.registry import VIEWS
@@ -188,14 +188,7 @@ def check_view(
     arrays = declared.drawn(observed, diagnosed)
     if name == NOTHING and not arrays:
         return  # it can run; drawing is refused later
-    if name not in arrays:
-        kind = "a diagnostic of" if declared.source == "diagnosed" else "observed by"
-        raise UserError(
-            f"{file}: render.quantity = '{name}' is not {kind} {owner}",
-            nearest(name, list(arrays)),
-            key="render.quantity",
-            allowed=arrays,
-        )
+    known(name, arrays, f"{file}: render.quantity")
     if declared.axes not in (None, arrays[name].ndim):
         raise UserError(
             f"{file}: render.quantity = '{name}' has {arrays[name].ndim} axes; the view '{settings.view}' draws arrays "

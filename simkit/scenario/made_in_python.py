@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.arguments import check_type
 from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
 from simkit.core.settings import unwrapped
@@ -202,9 +203,8 @@ def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
         ('projectile', 0.5)
     """
     if not isinstance(scenario, str | Path | Scenario):
-        if not isinstance(scenario, Simulation):
-            kind = type(scenario).__name__
-            raise UserError(f"{kind} is no scenario; give a name, the path of a .toml file, or a simkit.Simulation")
+        wanted = "a name, the path of a .toml file, or a simkit.Simulation"
+        check_type("scenario", scenario, wanted, Simulation)
         scenario, values = scenario_of(scenario, values or {})
     chosen = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
     return with_values(chosen, with_files(values)) if values else chosen

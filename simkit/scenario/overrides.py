@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core import paths
+from simkit.core.arguments import check_distinct
 from simkit.core.files import read_texts
 from simkit.core.parameter import Numbers, Parameter
 from simkit.core.settings import unwrapped
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import Hint, Remedy, UserError, closest, nearest, one_line
+from simkit.errors import Hint, Remedy, UserError, about, closest, nearest, one_line, within
 from simkit.scenario import checks
 from simkit.scenario.catalog import FILE
 from simkit.scenario.checks import parse_value
 from simkit.scenario.files import Files
-from simkit.scenario.registry import REPLACED_ARGUMENTS, SIMULATIONS, arguments_of, needed_arguments, takes_any
+from simkit.scenario.registry import SIMULATIONS, arguments_of, needed_arguments, takes_any
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import RUN_KEYS, ParameterSettings, indivisible
 
@@ -253,10 +254,8 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
     """Return ``{name: value}``; for a branch of parameters the values of its leaves by path."""
     if section != "params" or not paths.is_branch(name, scenario.declared):
         return {name: value}
-    try:
+    with within(f"{label}: "):
         entries = paths.given({name: value}, scenario.declared)
-    except UserError as error:
-        raise error.within("", f"{label}: ") from None
     return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 
@@ -321,8 +320,6 @@ def _hint(scenario: Scenario, key: str, known: list[str]) -> str:
         return elsewhere
     if inner := [f"config.{path}" for path in paths.leaves(scenario.config) if path.endswith(f".{key}")]:
         return Hint(f"; did you mean {' or '.join(map(repr, inner[:4]))}?", inner[0])
-    if replacement := REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(key):
-        return f"; use {replacement}"
     if closest(key, known):
         return nearest(key, known)
     factory = _factory(scenario)
@@ -375,9 +372,8 @@ def parse_over(
     if sampled:
         return name, (_number(parts[0], label), _number(parts[1], label), *parts[2:])
     values = _range(parts, label) if is_range else [_number(part, label) for part in spec.split(",")]
-    if len(set(values)) < len(values) and not zipped:
-        repeated = next(value for index, value in enumerate(values) if value in values[:index])
-        raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
+    if not zipped:
+        check_distinct(label, values)
     _check_count(values, label)
     for value in values:
         checks.inside(value, label, parameter.bounds)
@@ -386,20 +382,34 @@ def parse_over(
 
 def _swept(scenario: Scenario, name: str, label: str) -> Parameter:
     """Return the parameter of that name, which must be a single number."""
-    problem = ""
-    if name in scenario.parameters:
-        shape = shape_of(scenario.parameters[name].default)
-        problem = f"is an array of shape {shape}; only single numbers are swept" if shape else ""
-    elif name in scenario.config:
-        problem = f"; write --over config.{name}=a,b for values of the configuration, one compilation each"
+    hint = None
+    if name in scenario.config:
+        hint = Hint(f"; write --over config.{name}=a,b for values of the configuration, one compilation each")
     elif name in RUN_KEYS or name.startswith("run."):
-        problem = "; only parameters and config can be swept"
-    else:
-        problem = paths.hint(name, scenario.parameters)
-    if problem:
-        missing = "" if name in scenario.parameters else f"is not a parameter of {scenario.name}"
-        raise UserError(f"{label} {missing}", problem, key=name)
-    return scenario.parameters[name]
+        hint = Hint("; only parameters and config can be swept")
+    with about(name):
+        return single_parameter(scenario, name, label, hint)
+
+
+def single_parameter(scenario: Scenario, name: str, where: str, hint: Hint | None = None) -> Parameter:
+    """Return a parameter that is a single number.
+
+    Args:
+        scenario: with the parameter.
+        name: of the parameter.
+        where: what names it, for messages.
+        hint: what to write in place of a name that is none; by default the nearest.
+
+    Raises:
+        UserError: if there is no such parameter, or it is an array.
+    """
+    known_names = scenario.parameters
+    if name not in known_names:
+        hint = hint or paths.hint(str(name), known_names)
+        raise UserError(f"{where} is not a parameter of {scenario.name}", hint)
+    if isinstance(known_names[name].default, tuple):
+        raise UserError(f"{where} is an array; name a parameter that is a single number")
+    return known_names[name]
 
 
 def _check_count(values: Sequence[Any], label: str) -> None:

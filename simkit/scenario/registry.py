@@ -30,29 +30,7 @@ FACTORIES = {
     "rigid.system_identification": "simkit.rigid.systems.plans_and_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.plans_and_identification:steered_puck",
 }
-_FLOWS = ("cylinder_in_channel", "drag_reduction", "heated_cavity", "lid_driven_cavity", "taylor_green", "womersley")
-_SCENES = (
-    "box_stack",
-    "compliant_bounce",
-    "double_pendulum",
-    "falling_pile",
-    "newtons_cradle",
-    "rolling_ball",
-    "sliding_block",
-)
-REPLACED = {f"flow.{name}": f"'flow.domain', as the scenario {name} does" for name in _FLOWS} | {
-    **{f"rigid.{name}": f"'rigid.scene', as the scenario {name} does" for name in _SCENES},
-    "flow.channel": "'flow.domain', as the scenarios channel_flow and couette_poiseuille do",
-    "molecular.cluster": "'molecular.system' with start.radius and without a cell",
-    "molecular.crystal": "'molecular.system', as the scenarios silicon and lennard_jones_crystal do",
-    "molecular.fluid": "'molecular.system', as the scenario lennard_jones_fluid does",
-    "molecular.jax_md_soft_spheres": "'molecular.system', as the scenario of that name does",
-    "molecular.soft_sphere_packing": "'molecular.system', as the scenario of that name does",
-    "molecular.structure": "'molecular.system' with start.structure, as the scenario silicon_vacancy does",
-}
-# What to use instead of arguments that no longer exist, by simulation.
-REPLACED_ARGUMENTS = {"flow.domain": {"drive": "config.flow_rate, the mean velocity along x that is held"}}
-SIMULATIONS = Registry("simulation", FACTORIES, replaced=REPLACED)
+SIMULATIONS = Registry("simulation", FACTORIES)
 # `simkit.render` adds its own.
 VIEWS = Registry("view", {})
 

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
+from simkit.core.arguments import check_type
 from simkit.core.display import html_of
 from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 from simkit.core.precision import precision
 from simkit.core.settings import declared, line, named, several
 from simkit.core.settings.kinds import shape_of
-from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, nearest, one_line
+from simkit.errors import LONGEST_ERROR, Mistakes, Remedy, UserError, nearest, one_line, within
 from simkit.scenario import checks
 from simkit.scenario.checks import DOTTED, IDENTIFIED, IDENTIFIER, LONGEST_LABEL, NAME, NO_DOTS, PATH, anything
 from simkit.scenario.drawing import RENDER
 from simkit.scenario.files import refuse_unread
 from simkit.scenario.registry import (
     PARAMETERS,
-    REPLACED_ARGUMENTS,
     SIMULATIONS,
     arguments_of,
     needed_arguments,
@@ -168,10 +168,8 @@ def make(scenario: Scenario) -> "Simulation":
             f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
             "simkit.resume(folder, simulation=...)"
         )
-    try:
+    with within(f"{scenario.file}: simulation: ", "simulation"):
         factory = SIMULATIONS.resolve(scenario.simulation)
-    except UserError as error:
-        raise error.within("simulation", f"{scenario.file}: simulation: ") from error
     key = _key_of(scenario, factory)
     return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
 
@@ -250,11 +248,7 @@ def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, 
         ) from error
     except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
         raise refused(scenario, error) from error
-    if not isinstance(simulation, Simulation):
-        raise UserError(
-            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
-            "its factory must return a Simulation"
-        )
+    check_type(f"{scenario.file}: {scenario.simulation}", simulation, "a factory that returns a Simulation", Simulation)
     return simulation
 
 
@@ -292,11 +286,10 @@ def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable
     for name in names:
         with mistakes.kept(key.format(name)):
             if name not in known:
-                what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-                replaced = REPLACED_ARGUMENTS.get(scenario.simulation, {}).get(name)
-                hint, what = nearest(name, known), f"{what} is {problem.format(scenario.simulation)}"
+                what = f"{scenario.file}: {label.format(one_line(name, 80))} is {problem.format(scenario.simulation)}"
+                hint = nearest(name, known)
                 remedy = Remedy("replace" if is_value else "rename", hint.meant) if hint.meant else Remedy("remove")
-                raise UserError(what, f"; use {replaced}" if replaced else hint, allowed=known, remedy=remedy)
+                raise UserError(what, hint, allowed=known, remedy=remedy)
     mistakes.raise_if_any()
 
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core.arguments import check_type
 from simkit.errors import UserError, argument, check_characters
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.made_in_python import with_simulation
@@ -354,8 +355,7 @@ def folder_of(path: Path | str) -> Path:
     Raises:
         UserError: if it is none.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise UserError(f"{path!r:.80} is not a path; give a string or a pathlib.Path")
+    check_type("path", path, "a string or a pathlib.Path", str, os.PathLike)
     return Path(path)
 
 

@@ -50,13 +50,9 @@ MISTAKES = {
     "beginning of a scenario's name": (["run", "couet"], ["did you mean 'couette_poiseuille'? `simkit list` shows"]),
     "word of scenarios' names": (["show", "cylinder"], ["did you mean 'cylinder_in_channel' or ", "simkit list"]),
     "a simulation": (["run", "flow.domain"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
-    "a simulation that became data": (
-        ["show", "flow.channel"],
-        ["'flow.channel' no longer exists; use 'flow.domain', as the scenarios channel_flow and couette_poiseuille do"],
-    ),
-    "an argument that was replaced": (
+    "an argument of another simulation": (
         ["run", "channel_flow", "--set", "drive=flow_rate"],
-        ["--set drive is not a key of channel_flow; use config.flow_rate"],
+        ["--set drive is not a key of channel_flow"],
     ),
     "a key inside arguments": (
         ["run", "channel_flow", "--set", "cells=[8, 8]"],

@@ -356,7 +356,7 @@ def test_derived_values_need_names_of_their_own(name):
 
 
 def test_a_parameter_with_the_name_of_a_coordinate_is_refused():
-    with pytest.raises(UserError, match="parameter 'x' has the name of another value"):
+    with pytest.raises(UserError, match=r"params\.x: the name 'x' is taken"):
         scope({"x": 1.0}, {}, ("x",))
 
 

@@ -70,7 +70,7 @@ AT = {"quantity": "potential_energy", "steps": 1000, "every": 10, "skip": 0}
         (lambda: gas(dynamics.langevin, constraints=ROD), "length", {}, "'length' changes lengths of rigid bonds"),
         (lambda: gas(dynamics.langevin, frozen=[True, False]), "length", {}, "changes places of frozen particles"),
         (lambda: gas(dynamics.langevin), "mass", {"steps": 300}, "leave fewer than 40 samples"),
-        (lambda: gas(dynamics.langevin), "mass", {"quantity": "enthalpy"}, "'enthalpy' is not a diagnostic"),
+        (lambda: gas(dynamics.langevin), "mass", {"quantity": "enthalpy"}, "quantity = 'enthalpy' is unknown"),
         (
             lambda: gas(dynamics.langevin, temperature=lambda params, time: params["temperature"] * (1 + time)),
             "mass",

@@ -141,7 +141,7 @@ def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
         data_file(sweep, "vtk", tmp_path / "b")
     for wrong, path, message in (
         (None, "b", "NoneType is no result; give what simkit.run, sweep"),
-        (run, None, "None is not a path"),
+        (run, None, "path = None is of type NoneType"),
     ):
         with pytest.raises(UserError, match=message):
             data_file(wrong, "csv", path)

@@ -135,11 +135,11 @@ def test_another_quantity_brings_its_own_colors(flow):
 def test_wrong_setting_is_refused_in_one_line(flow):
     for settings, message in (
         ({"quantty": "speed"}, "render.quantty is not a known key; did you mean 'quantity'"),
-        ({"quantity": "pressur"}, "the frames hold no 'pressur'"),
+        ({"quantity": "pressur"}, "array of the frames = 'pressur' is unknown"),
         ({"view": "film"}, "view = 'film' is unknown"),
-        ({"view": "particles"}, "the frames hold no 'position'"),
-        ({"size": (10, 10)}, "size 10x10 is out of range"),
-        ({"frame": 99}, "frame 99 is out of range"),
+        ({"view": "particles"}, "array of the frames = 'position' is unknown"),
+        ({"size": (10, 10)}, "side of the size 10x10 = 10 is not an integer of 64 to 4096"),
+        ({"frame": 99}, "frame = 99 is not an integer of"),
         ({"colormap": "nonesuch"}, "nonesuch"),
     ):
         with pytest.raises(simkit.UserError) as error:

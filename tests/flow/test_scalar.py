@@ -165,11 +165,14 @@ def test_inflow_needs_a_value():
 
 @every(
     [
-        ((None, None), r"needs two values on axis y, for its sides \('value', 'insulated'\); give a pair"),
-        ((None, (1.0,)), "needs two values on axis y"),
-        (((1.0, 1.0), (0.0, 0.0)), "is given values on axis x, which is periodic; give None"),
+        ((None, None), "the scalar gives 2 entries, with .0, 0. of their own; give one for each axis"),
+        ((None, (1.0,)), "the scalar gives 2 entries, with .0, 1. of their own"),
+        (
+            ((1.0, 1.0), (0.0, 0.0)),
+            "the scalar gives 2 entries, with .2, 2. of their own; give one for each axis: None for a",
+        ),
         ((None, (1.0, 5.0)), "is given a value on an insulated side of axis y, which does not use it"),
-        ((None, (1.0, 0.0), None), "are for 3 axes; give a pair or None for each axis"),
+        ((None, (1.0, 0.0), None), "the scalar gives 3 entries"),
     ]
 )
 def test_values_that_a_side_does_not_use_are_refused(values, message):

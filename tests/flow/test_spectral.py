@@ -73,7 +73,7 @@ def test_bad_configuration_is_refused_in_one_line_with_a_remedy(config):
 def test_a_wave_outside_the_table_is_refused():
     sim = spectral_channel(points=(4, 17))
     sim.check(sim.params, jax.random.key(0))
-    with pytest.raises(UserError, match=r"reynolds \* forcing = 1000 is out of .*choose"):
+    with pytest.raises(UserError, match=r"reynolds \* forcing of the wave = 1000 is below .*choose"):
         sim.check(sim.with_params(reynolds=1000.0).params, jax.random.key(0))
 
 

@@ -165,21 +165,24 @@ def test_interrupted_run_is_read_back_as_unfinished(tmp_path):
     [
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=1.5), "seeds = 1.5 is not an integer"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
-        (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency has '1.0' twice"),
         (lambda: CALLS["sweep"](zip="no"), "^zip = 'no' is neither true nor false"),
         (lambda: CALLS["sweep"](final_frames="no"), "^final_frames = 'no' is neither true"),
-        (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
+        (
+            lambda: simkit.sweep(toy(), [1.0]),
+            r"over = \[1.0\] is of type list; give {name of a parameter: list of values}",
+        ),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),
         (
             lambda: simkit.optimize(toy(), "frequency", method="adam", learning_rate="a"),
             "learning_rate: column 1 of '>>>a': 'a' is not known here",
         ),
-        (lambda: simkit.value_and_grad(toy(), None), "wrt = None is not a name or a list of names"),
-        (lambda: simkit.value_and_grad(toy(), [5]), r"wrt = \[5\] is not a name or a list of names"),
+        (lambda: simkit.value_and_grad(toy(), None), "wrt = None is of type NoneType; give a name or a list of names"),
+        (lambda: simkit.value_and_grad(toy(), [5]), "5 is not the name of a parameter"),
         (lambda: simkit.value_and_grad(toy(), "frequency", mode="x"), "mode = 'x' is unknown"),
-        (lambda: simkit.open_run(5), "5 is not a path"),
-        (lambda: simkit.resume(None), "None is not a path"),
-        (lambda: simkit.run(toy(), output=5), "5 is not a path"),
+        (lambda: simkit.open_run(5), "path = 5 is of type int"),
+        (lambda: simkit.resume(None), "path = None is of type NoneType"),
+        (lambda: simkit.run(toy(), output=5), "path = 5 is of type int"),
     ],
 )
 def test_arguments_of_a_wrong_type_give_one_line(call, message):

@@ -66,7 +66,7 @@ def test_the_verb_grad_prints_averages_with_errors_and_stores_them(cloud, tmp_pa
         (["--method", "fluctuation", "--check"], "--check is for a derivative through the steps"),
         (["--every", "5"], "--every is for averages"),
         (["--method", "fluctuation", "--every", "1000"], "leave fewer than 40 samples"),
-        (["--method", "fluctuation", "--objective", "final(potential_energy)"], "is not a diagnostic"),
+        (["--method", "fluctuation", "--objective", "final(potential_energy)"], "is unknown"),
     ],
 )
 def test_options_of_the_other_method_are_refused(cloud, more, words, capsys):

@@ -179,7 +179,7 @@ def test_parameters_and_simulations_of_a_wrong_type_give_one_line(tmp_path):
         simkit.Parameter(1.0, (2, 1))
     with pytest.raises(simkit.UserError, match="params are of type list; give a dictionary"):
         swing(params=[1.0])
-    with pytest.raises(simkit.UserError, match=r"simulation is of type function; give a simkit.Simulation"):
+    with pytest.raises(simkit.UserError, match=r"simulation = .* is of type function; give a simkit.Simulation"):
         simkit.resume(tmp_path, simulation=swing)
     with pytest.raises(simkit.UserError, match=r"precision of a simulation is that of its parameters; make it inside"):
         simkit.run(swing(), steps=1, precision="float64")
@@ -195,7 +195,7 @@ def test_objective_must_be_named_where_there_are_several():
 
 
 def test_other_types_than_scenarios_and_simulations_are_refused():
-    with pytest.raises(simkit.UserError, match=r"int is no scenario; give a name, .* or a simkit.Simulation"):
+    with pytest.raises(simkit.UserError, match=r"of type int; give a name, .* or a simkit.Simulation"):
         simkit.run(3)
 
 
@@ -213,7 +213,7 @@ def named(*names, **changes):
 @every("name", ["seed", "frame", "status", "part", "place"])
 def test_sweep_over_a_name_already_in_its_result_is_refused(name):
     simulation = named(name, dimensions={"motion": ("part",)}, coordinates={"place": np.arange(3)})
-    with pytest.raises(simkit.UserError, match=f"over '{name}': the result has an axis or array of that name already"):
+    with pytest.raises(simkit.UserError, match=f"over '{name}': the name '{name}' is taken"):
         simkit.sweep(simulation, {name: [1.0, 2.0]}, steps=2)
 
 

@@ -152,7 +152,7 @@ def test_mistakes_in_files_name_the_path(file, old, new, message):
         (["grad", "--wrt", "params.gravity"], "'params.gravity' is not a parameter of nested_mass; write gravity"),
         (["grad", "--wrt", "closure,closure.scale"], "parameter 'closure.scale' is named twice"),
         (["sweep", "--over", "closure.layers=1,2"], "it is a branch; name one of closure.layers.0.weight,"),
-        (["sweep", "--over", "closure.layers.0.bias=1,2"], "is an array of shape (3,); only single numbers are swept"),
+        (["sweep", "--over", "closure.layers.0.bias=1,2"], "is an array; name a parameter that is a single number"),
         (["run", "--set", "closure=1"], "--set closure: 'closure' is a branch of parameters"),
     ],
 )
@@ -166,9 +166,9 @@ def test_mistakes_in_the_shell_name_the_path(file, words, message, capsys):
     [
         (
             lambda s: simkit.value_and_grad(s, [], objective="off", steps=2),
-            r"wrt = \[\] is not a name or a list of names",
+            "wrt names no parameter",
         ),
-        (lambda s: simkit.optimize(s, [], objective="off", steps=2), r"wrt = \[\] is not a name or a list"),
+        (lambda s: simkit.optimize(s, [], objective="off", steps=2), "wrt names no parameter"),
         (lambda s: simkit.value_and_grad(s, "params.closure", objective="off", steps=2), "; write closure$"),
         (lambda s: simkit.optimize(s, "closure.layer", objective="off", steps=2), "did you mean 'closure.layers'"),
         (lambda s: simkit.sweep(s, {"closure": [1.0]}, steps=2), "it is a branch; name one of closure.scale"),

@@ -201,5 +201,5 @@ def test_a_file_that_ends_early_or_goes_on_is_refused():
         parse_embedded_atom("\n".join(lines[:-1]), "X.eam")
     with pytest.raises(UserError, match=rf"line {len(lines) + 1} goes on with '7' after the last table"):
         parse_embedded_atom("\n".join([*lines, "7"]), "X.eam")
-    with pytest.raises(UserError, match="'Z' is not in the tables of X"):
+    with pytest.raises(UserError, match="'Z' is unknown; choose one of X"):
         parse_embedded_atom("\n".join(lines), "X.eam").of(["Z"])

@@ -93,7 +93,7 @@ def test_supercells_that_are_too_small_are_nan_except_at_their_own_wave_vectors(
     assert np.isnan(found[0]).all()
     # 4 along sin(q / 2)^2 + 4 sin(3 q / 2)^2 at q = pi / 3.
     np.testing.assert_allclose(found[1], np.sqrt([4.25, 8.0]), rtol=1e-12)
-    with pytest.raises(UserError, match="repeats has 3 dimensions"):
+    with pytest.raises(UserError, match="repeats has shape"):
         phonons(energy, jnp.zeros((1, 2)), cell, PARAMS, vectors, repeats=(6, 1, 1))
 
 

@@ -147,13 +147,13 @@ def test_invalid_bodies_are_refused_in_one_line(heap, settings, perspective):
     with pytest.raises(UserError, match='shows balls only; use camera = "perspective" for boxes and capsules'):
         new_painter(frames, times, {}, "t", side)
     for name, array, expected in (
-        ("half_lengths", np.zeros((4, 3)), "has 1 axes per frame; this view draws 2"),
-        ("half_lengths", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); this view needs \(4, 3, 3\)"),
-        ("orientation", np.zeros((4, 3, 3)), r"has shape \(4, 3, 3\); this view needs \(4, 3, 4\)"),
-        ("links", np.zeros((4, 5, 2)), "has 2 axes per frame; this view draws 3"),
-        ("links", np.zeros(4), "has 0 axes per frame; this view draws 3"),
-        ("planes", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); this view needs \(4, 2, 4\)"),
-        ("target", np.zeros((4, 2)), r"has shape \(4, 2\); this view needs \(4, 3\)"),
+        ("half_lengths", np.zeros((4, 3)), r"has shape \(4, 3\); give"),
+        ("half_lengths", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); give \(4, 3, 3\)"),
+        ("orientation", np.zeros((4, 3, 3)), r"has shape \(4, 3, 3\); give \(4, 3, 4\)"),
+        ("links", np.zeros((4, 5, 2)), r"has shape \(4, 5, 2\); give"),
+        ("links", np.zeros(4), r"has shape \(4,\); give"),
+        ("planes", np.zeros((4, 2, 3)), r"has shape \(4, 2, 3\); give \(4, 2, 4\)"),
+        ("target", np.zeros((4, 2)), r"has shape \(4, 2\); give \(4, 3\)"),
     ):
         with pytest.raises(UserError, match=f"'{name}' {expected}"):
             new_painter(frames | {name: array}, times, {}, "t", perspective())
@@ -203,7 +203,7 @@ def test_shapes_of_one_body_have_one_color(perspective):
 
     assert hues({}) == [True, True, True]
     assert hues(coordinates) == [True, True, False]
-    with pytest.raises(UserError, match=r"coordinate 'body_of_shape' has shape \(2,\); the bodies view needs \(3,\)"):
+    with pytest.raises(UserError, match=r"coordinate 'body_of_shape' has shape \(2,\); give the body of each shape"):
         new_painter(frames, times, {"body_of_shape": np.zeros(2)}, "t", perspective(), SMALL)
 
 

@@ -297,7 +297,7 @@ def test_controls_are_the_parameters_of_their_steps():
 @every(
     "controls, message",
     [
-        ({"pusch": [1.0]}, "'pusch' is not a parameter"),
+        ({"pusch": [1.0]}, "control = 'pusch' is unknown"),
         ({"push": 1.0}, "has shape"),
         ({"push": [[1.0]]}, "has shape"),
         ({"push": [1.0], "stiffness": [1.0, 2.0]}, "give as many for each"),

@@ -99,26 +99,29 @@ def test_what_is_not_clear_is_refused_in_one_line():
         ({"start": start_at([[0.0, 0.0], [0.0, 1.0]])}, "position of 2 bodies is [[0.0, 0.0], [0.0, 1.0]]; give three"),
         ({"start": start_at("here")}, "position of 2 bodies is here; give three numbers for all, or three for each"),
         ({"start": start_at(PLACES, velocity=[[1.0, 0.0, 0.0]] * 3)}, "velocity of 2 bodies is [[1.0, 0.0, 0.0]"),
-        ({"bodies": lambda params: box(1.0, (0.2, 0.2))}, "a box has 2 lengths; give three, along its axes, or one"),
-        ({"bodies": (1.0, 2.0)}, "bodies of the scene are (1.0, 2.0); give Bodies or a function of the parameters"),
-        ({"dynamics": "Impulse"}, "dynamics = 'Impulse' is no method of time stepping; did you mean 'Impulses'?"),
-        ({"dynamics": 3}, "dynamics = 3 is no method of time stepping; give one such as Free, Events, Impulses"),
+        (
+            {"bodies": lambda params: box(1.0, (0.2, 0.2))},
+            "lengths has shape (2,); give three, along the axes of the box, or one",
+        ),
+        ({"bodies": (1.0, 2.0)}, "bodies = 1.0 is of type float; give Bodies, or a function of the parameters"),
+        ({"dynamics": "Impulse"}, "dynamics = 'Impulse' is unknown; did you mean 'Impulses'?"),
+        ({"dynamics": 3}, "dynamics = 3 is unknown; choose one of Free, Events, Impulses"),
         ({"bodies": []}, "bodies of the scene are an empty list; give at least one body"),
-        ({"loads": gravity}, "loads of the scene are <function gravity"),
-        ({"start": PLACES}, "start of the scene is [[0.0, 0.0, 0.5], [0.0, 0.1, 2.0]]; give a function such as"),
-        ({"measures": {"height": 1.0}}, "measures of the scene is {'height': 1.0}; give a function such as"),
+        ({"loads": gravity}, "loads = <function gravity"),
+        ({"start": PLACES}, "start = [[0.0, 0.0, 0.5], [0.0, 0.1, 2.0]] is of type list; give a function such as"),
+        ({"measures": {"height": 1.0}}, "measures = {'height': 1.0} is of type dict; give a function such as"),
         (
             {"start": start_at(PLACES, orientation=[0.0, 1.0])},
             "orientation of 2 bodies is [0.0, 1.0]; give four",
         ),
-        ({"joints": ("hinge",)}, "joints of the scene are ('hinge',); give Joint or a function of the parameters"),
+        ({"joints": ("hinge",)}, "joints = 'hinge' is of type str; give Joint, or a function of the parameters"),
         ({"dynamics": Free(), "planes": None, "bodies": box(1.0, 0.2)}, "position of one body is Vector(x="),
     ):
         with pytest.raises(UserError) as caught:
             started(changed)
         missed += [] if str(caught.value).startswith(message) else [str(caught.value)]
     assert not missed
-    with pytest.raises(UserError, match="simulate takes a Scene, not None"):
+    with pytest.raises(UserError, match="scene = None is of type NoneType; give a Scene"):
         simulate(None)
 
 

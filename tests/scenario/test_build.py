@@ -98,7 +98,7 @@ def test_a_float64_scenario_is_never_built_in_32_bits(x64):
         ("[[1, 0.5], [0.5, 1]]", "[1, 0.5]", "params.coupling.default has shape (2,); toy.decay expects (2, 2)"),
         ("[objectives.amplitude]", "[objectives.amplitud]", "objectives.amplitud.quantity = 'amplitud' is not a"),
         ('quantity = "amplitude"\nexpected', 'quantity = "amplitudes"\nexpected', "validation[0].quantity ="),
-        ('"height"', '"hight"', "render.quantity = 'hight' is not observed by toy.decay; did you mean 'height'?"),
+        ('"height"', '"hight"', "render.quantity = 'hight' is unknown; did you mean 'height'?"),
         ('"height"', '"profile"', "render.quantity = 'profile' has 1 axes; the view 'field' draws arrays with 2"),
         ('view = "field"', 'view = "particles"', "render.view = 'particles' needs the observed array 'position'"),
         ("cells = [4, 3]", "cells = [4]", "[config] (cells = [4], width = 2, method = 'euler', periodic = true) is"),
@@ -141,7 +141,7 @@ def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
 @every(
     "factory, phrase",
     [
-        (lambda **config: 3, "simulation = 'toy.decay' made int; its factory must return a Simulation"),
+        (lambda **config: 3, "toy.decay = 3 is of type int; give a factory that returns a Simulation"),
         (lambda *, points, **config: 3, "config.points is missing; toy.decay has no default for it: set points"),
         (lambda **config: [][1], "is refused by toy.decay: list index out of range"),
     ],

@@ -9,6 +9,7 @@ from simkit.cli.citation import bibtex
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.schemas import schema_of
+from simkit.errors import package
 
 
 class Cite:
@@ -89,6 +90,7 @@ class Mcp:
     @staticmethod
     def main(arguments: argparse.Namespace) -> int:
         """Serve until the client closes the connection."""
+        package("mcp.server.mcpserver", "the server", "simkit-physics[mcp]")
         from simkit.cli.agents import Limits, server
 
         limits = Limits(arguments.seconds, arguments.steps, arguments.members)

@@ -23,7 +23,7 @@ from simkit.core.expressions.evaluation import (
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse
 from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.core.status import Status, status_of, stops
-from simkit.errors import Mistakes, UserError
+from simkit.errors import Mistakes, UserError, untaken
 
 PARAMETER = "params."
 
@@ -183,9 +183,7 @@ def with_expressions(
 
 
 def _checked(name: str, quantity: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
-    if name in {*moment.quantities, *moment.coordinates, *TAKEN}:
-        what = "a name used by data sets" if name in TAKEN else "already a quantity or coordinate"
-        raise UserError(f"{quantity.where}: '{name}' is {what}; choose another name")
+    untaken(name, {*moment.quantities, *moment.coordinates, *TAKEN}, quantity.where)
     return expression(quantity.text, quantity.where, moment.known | set(before), of_frames=False)
 
 

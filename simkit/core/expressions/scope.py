@@ -16,7 +16,7 @@ from simkit.core.parameter import UNBOUNDED, out_of_bounds
 from simkit.core.settings import FormulaText
 from simkit.core.settings.tables import Table
 from simkit.core.simulation import Params
-from simkit.errors import Mistakes, UserError, one_line
+from simkit.errors import Mistakes, UserError, one_line, untaken
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,6 +213,16 @@ class Formula:
         """Return its value at a time as one number."""
         return self.number(params, time=time)
 
+    def needing(self, name: str) -> "Formula":
+        """Return the formula, which must depend on a name.
+
+        Raises:
+            UserError: if it does not.
+        """
+        if not self.takes(name):
+            raise UserError(f"{self.where} does not depend on {name}; write an expression of it", key=self.where)
+        return self
+
     def on(self, axes: tuple[str, ...], params: Params, **given: Named | jax.Array | float) -> jax.Array:
         """Return its value as an array with the given axes, of length 1 where it does not depend on one.
 
@@ -255,18 +265,14 @@ def scope(
     """
     leaves = paths.leaves(parameters)
     single = tuple(name for name, value in leaves.items() if _is_number(value))
-    reserved = dict.fromkeys(FUNCTIONS, "a function") | dict.fromkeys(CONSTANTS, "a constant")
-    reserved |= dict.fromkeys(names, "another value")
-    if clash := next((name for name in single if name in reserved), None):
-        raise UserError(f"parameter '{clash}' has the name of {reserved[clash]} of formulas; choose another name")
+    reserved = {*FUNCTIONS, *CONSTANTS, *names}
+    for name in single:
+        untaken(name, reserved, f"params.{name}")
     lists = tuple(name for name in leaves if name not in single)
     made = Scope(single, lists, local=tuple(names), tables=tables or {})
     used = {*reserved, *single}
     for name, written in [*dict.fromkeys(made.tables).items(), *(derived or {}).items()]:
-        if name in used:
-            where = written.where if written else f"tables.{name}"
-            raise UserError(f"{where}: the name '{name}' is taken; choose another")
-        used.add(name)
+        used.add(untaken(name, used, written.where if written else f"tables.{name}"))
         if written:
             made = dataclasses.replace(made, derived={**made.derived, name: made.formula(written, names, arrays)})
     return made

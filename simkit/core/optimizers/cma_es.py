@@ -13,7 +13,7 @@ from simkit.core.optimizers.methods import method
 from simkit.core.optimizers.optimizer import Iterate, Optimizer, Problem
 from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Simulation, State
-from simkit.errors import UserError
+from simkit.errors import package
 
 # Folded into the random key of the objective, so that the search draws other numbers than the runs.
 STREAM = 1
@@ -54,13 +54,10 @@ def cma_es(*, numbers: int, tolerance: float) -> Optimizer:
 
     Reference: Hansen, The CMA evolution strategy: a tutorial, arXiv:1604.00772.
     """
-    try:
-        from evosax.algorithms.distribution_based.cma_es import CMA_ES
-    except ImportError:
-        raise UserError("cma_es needs the package evosax: pip install 'simkit-physics[evolution]'") from None
+    library = package("evosax.algorithms.distribution_based.cma_es", "cma_es", "simkit-physics[evolution]")
     samples = 4 + math.floor(3 * math.log(numbers))
     patience = 10 + math.ceil(30 * numbers / samples)
-    algorithm = CMA_ES(samples, jnp.zeros(numbers))
+    algorithm = library.CMA_ES(samples, jnp.zeros(numbers))
     settings = algorithm.default_params
 
     def begin(problem: Problem, position: Arrays) -> Iterate:

@@ -10,6 +10,7 @@ optimized), ``tolerance`` and its options that returns a `simkit.core.optimizers
 import dataclasses
 from typing import Any, Literal
 
+from simkit.core.arguments import check_type
 from simkit.core.parts import Choice, Declaration, PartTable, declaration_of, table_of
 from simkit.core.settings import Settings
 from simkit.errors import UserError, argument
@@ -52,8 +53,7 @@ def chosen(text: str, **options: Any) -> Settings:
     Raises:
         UserError: if the method is unknown, or an option is not one of it or has a wrong value.
     """
-    if not isinstance(text, str):
-        raise UserError(f"method = {text!r:.60} is not the name of a method; choose one of {', '.join(METHODS)}")
+    check_type("method", text, f"one of {', '.join(METHODS)}", str)
     table = table_of(text, "method")
     for key, value in options.items():
         if value is not None and table.setdefault(key, value) is not value and table[key] != value:

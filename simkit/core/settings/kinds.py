@@ -13,7 +13,7 @@ from simkit.core.parameter import POSITIVE, UNBOUNDED, Numbers, out_of_bounds
 from simkit.core.paths import below
 from simkit.core.settings.setting import Form, FormulaText, Rule, Setting, Settings, check_table, read, schema_of, shown
 from simkit.core.settings.tables import Table, table_of
-from simkit.errors import Mistakes, Remedy, UserError, nearest, one_line
+from simkit.errors import Mistakes, Remedy, UserError, known, one_line
 
 _REQUIRED: Any = object()
 MAX_DEPTH = 8
@@ -105,12 +105,7 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
     """
 
     def check(value: Any, where: str) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            hint = nearest(value if isinstance(value, str) else "", allowed)
-            remedy = Remedy("replace", hint.meant) if hint.meant else None
-            rest = hint if hint.meant else f"; choose one of {', '.join(allowed)}"
-            raise UserError(f"{where} = {shown(value)} is unknown", rest, key=where, allowed=allowed, remedy=remedy)
-        return value
+        return known(value, allowed, where)
 
     return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
 

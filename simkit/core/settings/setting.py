@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
@@ -118,8 +118,8 @@ def needs(keys: tuple[str, ...], other: str, *values: str) -> tuple[Rule, ...]:
     return tuple(Rule((key, other), partial(check, key), {"if": {"required": [key]}, "then": then}) for key in keys)
 
 
-def excludes(other: str, keys: tuple[str, ...], *values: str) -> tuple[Rule, ...]:
-    """Return the rules that keys have no effect beside another one.
+def excludes(other: str, keys: tuple[str, ...], *values: Any) -> tuple[Rule, ...]:
+    """Return the rules that keys have no effect beside another one; those that are zero or false do no harm.
 
     Args:
         other: key of a table.
@@ -128,15 +128,36 @@ def excludes(other: str, keys: tuple[str, ...], *values: str) -> tuple[Rule, ...
     """
 
     def check(key: str, table: "Settings") -> UserError | None:
-        if key not in table.given or other not in table.given or (values and table[other] not in values):
+        is_idle = isinstance(table[key], int | float) and not table[key]
+        if not table.has(key) or is_idle or not table.has(other) or (values and table[other] not in values):
             return None
-        beside = f"{other} = '{table[other]}'" if values else other
+        beside = f"{other} = {shown(table[other])}" if values else other
         return table.refuse(key, f"has no effect beside {beside}; leave it out", Remedy("remove"))
 
     condition = {"required": [other]} | ({"properties": {other: {"enum": list(values)}}} if values else {})
     return tuple(
         Rule((key, other), partial(check, key), {"if": condition, "then": {"properties": {key: False}}}) for key in keys
     )
+
+
+def one_of(*keys: str, unless: str = "") -> tuple[Rule, ...]:
+    """Return the rule that exactly one of several keys is given.
+
+    Args:
+        *keys: of a table; one that is false counts as not given.
+        unless: key beside which none of them is needed; empty for no such key.
+    """
+
+    def check(table: "Settings") -> UserError | None:
+        given = [key for key in keys if table.has(key)]
+        if len(given) == 1 or (unless and not given and table.has(unless)):
+            return None
+        wanted = f"give one of {', '.join(keys)}"
+        if given:
+            return table.refuse(given[1], f"is given beside {given[0]}; {wanted}")
+        return UserError(f"{table.where}: {wanted}", key=table.where)
+
+    return (Rule((*keys, unless) if unless else keys, check),)
 
 
 class Settings(Mapping[str, Any]):
@@ -162,6 +183,10 @@ class Settings(Mapping[str, Any]):
     def __len__(self) -> int:
         """Return how many keys there are."""
         return len(self._values)
+
+    def has(self, key: str) -> bool:
+        """Return whether a key is given, and is not false."""
+        return key in self.given and self._values.get(key) is not None and self._values[key] is not False
 
     def path(self, key: str) -> str:
         """Return the path of a key, for messages."""
@@ -236,12 +261,12 @@ def _value(setting: Setting, entries: Mapping[str, Any], key: str, where: str) -
     return None if key not in entries and value is None else setting.check(value, where)
 
 
-def unknown_key(key: str, keys: Mapping[str, Setting], where: str) -> UserError:
+def unknown_key(key: str, keys: Collection[str], where: str) -> UserError:
     """Return the refusal of an unknown key of a table; its remedy is the closest known name, or to leave it out.
 
     Args:
         key: as written in a file.
-        keys: declared keys.
+        keys: those known.
         where: path of the table.
     """
     hint, message = nearest(key, tuple(keys)), f"{below(where, one_line(key, 64))} is not a known key"
@@ -310,7 +335,7 @@ def arguments[Function: Callable[..., Any]](**declared: Setting) -> Callable[[Fu
         def checked(*values: Any, **named: Any) -> Any:
             for name in named:
                 if name not in names and not takes_any:
-                    raise unknown_key(name, names, "")  # type: ignore[arg-type]
+                    raise unknown_key(name, names, "")
             bound = signature.bind(*values, **named)
             for name, setting in settings.items():
                 is_none = bound.arguments.get(name) is None and setting.default is None and not setting.is_required

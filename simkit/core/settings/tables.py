@@ -10,7 +10,7 @@ from typing import Any
 
 from simkit.core.files import read_text
 from simkit.core.settings.setting import shown
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, known, one_line
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,8 +79,7 @@ def columns_of(text: str, names: Sequence[str], where: str) -> tuple[list[float]
     """
     header, rows = rows_of(text, where)
     for name in names:
-        if name not in header:
-            raise UserError(f"{where} has no column {shown(name)}", nearest(name, header))
+        known(name, header, f"{where}: column")
         if header.count(name) > 1:
             raise UserError(f"{where} has {header.count(name)} columns {shown(name)}; name each apart")
     columns: tuple[list[float], list[float]] = ([], [])

@@ -1,12 +1,11 @@
 """ONNX model of a finished graph, without the nodes that no output depends on."""
 
 import dataclasses
-import importlib
 from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import package
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.nodes import Node, Scope, Tensor
 
@@ -17,23 +16,9 @@ IR_VERSION = 13
 OPEN = "batch"
 
 
-def package(name: str) -> Any:
-    """Return the package onnx or onnxruntime.
-
-    Raises:
-        UserError: if it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        message = "onnx and onnxruntime are not installed: pip install 'simkit-physics[onnx]'"
-        raise UserError(message) from error
-
-
-def onnx_package() -> Any:
-    """Return the package onnx, see `package`."""
-    package("onnx.helper")
-    return package("onnx")
+def onnx_package(name: str = "onnx") -> Any:
+    """Return the package onnx, or onnxruntime."""
+    return package(name, "an ONNX model", "simkit-physics[onnx]")
 
 
 @dataclasses.dataclass(frozen=True)

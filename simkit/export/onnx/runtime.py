@@ -18,7 +18,7 @@ from simkit.export.onnx import tracing
 from simkit.export.onnx.control import each_member
 from simkit.export.onnx.convert import joined, parts_of, run, split
 from simkit.export.onnx.graph import Graph
-from simkit.export.onnx.model import Port, count_of, model_of, package
+from simkit.export.onnx.model import Port, count_of, model_of, onnx_package
 from simkit.export.onnx.nodes import Tensor
 from simkit.export.onnx.tracing import Aval
 from simkit.interop import check_fit
@@ -132,7 +132,7 @@ def session_of(data: bytes, threads: int = 1) -> Any:
     Raises:
         UserError: if onnxruntime is not installed.
     """
-    onnxruntime = package("onnxruntime")
+    onnxruntime = onnx_package("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])

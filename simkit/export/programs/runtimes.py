@@ -12,7 +12,7 @@ from jax import export
 
 import simkit
 from simkit.errors import UserError, one_line
-from simkit.export.onnx.model import graphs_of, onnx_package, package
+from simkit.export.onnx.model import graphs_of, onnx_package
 from simkit.export.onnx.runtime import convert, session_of
 from simkit.export.programs.functions import Program
 from simkit.export.targets.operators import Operators, fit
@@ -130,7 +130,7 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         RefusedError: if onnxruntime refuses the model, or fails while it runs it.
     """
     inputs, outputs = names
-    package("onnxruntime")
+    onnx_package("onnxruntime")
     try:
         session = session_of(data)
     except Exception as error:  # protobuf and onnxruntime raise many kinds

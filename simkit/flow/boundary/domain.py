@@ -216,6 +216,21 @@ def same(one: Domain, other: Domain) -> bool:
     return all(a.periodic == b.periodic and np.array_equal(a.faces, b.faces) for a, b in axes)
 
 
+def check_same(name: str, one: Domain, other: Domain) -> None:
+    """Refuse a part of a flow that has another domain.
+
+    Args:
+        name: of the part, for messages.
+        one: its domain.
+        other: that of the flow.
+
+    Raises:
+        UserError: naming the part.
+    """
+    if not same(one, other):
+        raise UserError(f"the domain of {name} is not that of the flow; build both with one domain")
+
+
 def no_motion(domain: Domain) -> BoundaryVelocity:
     """Return the boundary velocity of sides at rest.
 

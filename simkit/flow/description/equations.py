@@ -13,7 +13,7 @@ from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS
 from simkit.core.settings import Settings
 from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
-from simkit.errors import UserError
+from simkit.errors import Remedy, untaken
 from simkit.flow.boundary.domain import velocity_on_sides
 from simkit.flow.boundary.side_data import OwnValues
 from simkit.flow.description.formulas import AXES, COMPONENTS, EVERY_FIELD, SHEAR_RATE, TIME, Names, Places, expanded
@@ -212,12 +212,8 @@ class ComposedFlow:
         varies = viscosity.takes(*fields)
         obstacles = {name: ObstacleFormulas(each, known) for name, each in settings["obstacles"].items()}
         courant_number = maybe("courant_number")
-        for key, is_idle, why in (
-            ("largest_speed", courant_number is not None, "beside courant_number"),
-            ("obstacle_method", not obstacles, "without obstacles"),
-        ):
-            if is_idle and settings[key] is not None:
-                raise settings.refuse(key, f"has no effect {why}; leave it out")
+        if settings["obstacle_method"] is not None and not obstacles:
+            raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out", Remedy("remove"))
         equations = Equations(
             domain=sides.domain,
             viscosity=nu,
@@ -261,8 +257,7 @@ def _names(settings: Settings, params: Params, fields: tuple[str, ...], dimensio
     walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
     for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *settings["scalars"]})):
         for name in settings[table]:
-            if name in taken:
-                raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
+            untaken(name, taken, f"{table}.{name}")
     known = scope(params, settings["derived"], fields, tables=settings["tables"])
     return Names(known, dimension, tuple(settings["scalars"]))
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_number
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, as_arrays, over, raised, times
 from simkit.errors import UserError, nearest
@@ -277,10 +278,7 @@ class Measurements:
         centers = self._grid.axes[2].centers
         faces = self._grid.axes[2].faces
         place = (faces[0] + faces[-1]) / 2 if place is None else place
-        if not faces[0] <= place <= faces[-1]:
-            raise self._flow.settings.refuse(
-                "plane", f"= {place:g} is outside the domain; choose from {faces[0]:g} to {faces[-1]:g}"
-            )
+        check_number("plane", place, faces[0], faces[-1])
         below = int(np.clip(np.searchsorted(centers, place) - 1, 0, len(centers) - 2))
         share = (place - centers[below]) / (centers[below + 1] - centers[below])
         return below, float(np.clip(share, 0, 1))

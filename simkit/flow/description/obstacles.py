@@ -15,7 +15,7 @@ from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import Remedy, UserError
+from simkit.errors import within
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.description.formulas import AXES, TIME, Names, OfTime, arguments_of
 from simkit.flow.description.settings import SHAPE
@@ -53,10 +53,8 @@ def shape_of(settings: Settings, names: Names) -> tuple[Shaped, tuple[Formula, .
             _function_of_points(formula, params, names) if of_points else next(values)
             for formula, of_points in formulas
         ]
-        try:
+        with within(f"{settings.where}: ", settings.where):
             return function(**options, **jax.tree.unflatten(structure, leaves))
-        except UserError as error:
-            raise error.within(settings.where, f"{settings.where}: ") from None
 
     return shape, numbers
 
@@ -113,12 +111,6 @@ class ObstacleFormulas:
             None if settings[key] is None else names.formula(settings[key]) for key in ("angle", "size", "spin")
         )
         reference = settings["reference"] or {}
-        if reference and self.settings["attached"]:
-            raise settings.refuse(
-                "reference",
-                "has no effect on an attached body, whose load is not known; leave it out",
-                Remedy("remove"),
-            )
         self.reference = {key: names.formula(text) for key, text in reference.items() if text is not None}
         self.points, self.attached = settings["points"], settings["attached"]
         pressures = settings["pressure_at"] or {}

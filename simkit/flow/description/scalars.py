@@ -10,7 +10,7 @@ from simkit.core.expressions.scope import precision_of
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import within
 from simkit.flow.boundary.scalar_sides import ScalarSide
 from simkit.flow.boundary.side_data import SideValues
 from simkit.flow.description.formulas import AXES, Names, OfTime, Places, arguments_of
@@ -117,7 +117,7 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places, names: t
         assert formula is not None
         return places.at_centers(formula, velocity, scalars, params, time)
 
-    try:
+    with within(f"scalars.{name}: "):
         return TransportedScalar(
             domain=places.domain,
             sides=tuple(None if pair is None else (pair[0][0], pair[1][0]) for pair in formulas.ends),
@@ -126,5 +126,3 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places, names: t
             source=None if formula is None else source,
             scheme=formulas.settings["scheme"],
         )
-    except UserError as error:
-        raise error.within("", f"scalars.{name}: ") from None

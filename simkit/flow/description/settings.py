@@ -12,10 +12,12 @@ from simkit.core.settings import (
     Setting,
     condition,
     either,
+    excludes,
     flag,
     formula,
     named,
     number,
+    one_of,
     several,
     table,
     tabulated,
@@ -151,6 +153,13 @@ AXIS = {
     "faces": several(number("a position"), "positions of all faces, in place of the keys above", default=None),
     "periodic": flag("periodic: both ends are joined, and there are no sides"),
 }
+AXIS_RULES = (
+    *one_of("cells", "refined", "faces"),
+    *one_of("to", "length", unless="faces"),
+    *excludes("faces", ("from", "to", "length", "stretching", "periodic")),
+    *excludes("refined", ("stretching", "periodic")),
+    *excludes("periodic", ("stretching", "lower", "upper")),
+)
 AXIS_NAMES = ("first axis", "second axis", "third axis; without it the flow is plane")
 EDDIES = {
     "energy": formula("mean kinetic energy per mass", bounds=NOT_NEGATIVE),
@@ -241,7 +250,8 @@ def _obstacle(dimension: int | None, scalars: tuple[str, ...] | None) -> Setting
         ),
     }
     shape = dataclasses.replace(SHAPE, dimension=dimension, declared=_declared_shape)
-    return PartTable((shape,), common).setting("an obstacle")
+    # Of an attached body the load is not known.
+    return PartTable((shape,), common, excludes("attached", ("reference",))).setting("an obstacle")
 
 
 def _declared_shape(shape: Any) -> Declaration:
@@ -264,7 +274,11 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
     count = (dimension,) if dimension else (2, 3)
     axis_tables = {
         name: dataclasses.replace(
-            table(AXIS_NAMES[axis], AXIS | {"lower": _side(axis, dimension), "upper": _side(axis, dimension)}),
+            table(
+                AXIS_NAMES[axis],
+                AXIS | {"lower": _side(axis, dimension), "upper": _side(axis, dimension)},
+                rules=AXIS_RULES,
+            ),
             is_required=name != "z",
         )
         for axis, name in enumerate(AXES)
@@ -319,7 +333,9 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
         "flow_rate": formula(
             "mean velocity along x that a uniform acceleration holds, by the time", None, takes=(TIME,)
         ),
-        "initial": table("velocity at the start; at rest by default", initial, {}),
+        "initial": table(
+            "velocity at the start; at rest by default", initial, {}, excludes("stream_function", ("u", "v", "w"))
+        ),
         "start": arrays(
             'velocity and scalars at the start, in place of formulas: { file = "start.npz" }, or a frame of a stored '
             'run, { run = "runs/demo", frame = -1 }; u, v and w at the cell centers, or u_face, v_face and w_face'
@@ -369,3 +385,4 @@ def settings_of(dimension: int | None = None, scalars: tuple[str, ...] | None = 
 
 
 SETTINGS = settings_of()
+RULES = excludes("courant_number", ("largest_speed",))

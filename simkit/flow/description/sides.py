@@ -11,7 +11,7 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, within
 from simkit.flow.boundary.domain import Domain, PressureOnSides, SidePressure, domain
 from simkit.flow.boundary.side_data import BoundaryVelocity, nothing
 from simkit.flow.boundary.sides import Side
@@ -226,29 +226,12 @@ def _on_sides(domain: Domain, value: Callable[[int, int], Any]) -> Any:
     return tuple(None if pair is None else (value(axis, 0), value(axis, 1)) for axis, pair in pairs)
 
 
-# What has no effect beside a key of an axis.
-IDLE = {
-    "faces": ("from", "to", "length", "stretching", "periodic"),
-    "refined": ("stretching", "periodic"),
-    "periodic": ("stretching", *ENDS),
-}
-
-
 def _axis(settings: Settings) -> Axis:
     """Return one axis."""
-    ways = [key for key in ("cells", "refined", "faces") if settings[key] is not None]
-    if len(ways) != 1:
-        given = f"{' and '.join(ways)} are given" if ways else "nothing says its cells"
-        raise UserError(f"{settings.where}: {given}; give one of cells, refined and faces")
-    for key, idle in IDLE.items():
-        for other in idle:
-            if settings[key] and settings[other] and other in settings.given:
-                raise settings.refuse(other, f"has no effect beside {key}; leave one of them out")
-    way, start, end = ways[0], settings["from"], settings["to"]
+    way = next(key for key in ("cells", "refined", "faces") if settings[key] is not None)
+    start, end = settings["from"], settings["to"]
     if way == "faces":
         return _made(settings, way, axis_of_faces, settings["faces"])
-    if (end is None) == (settings["length"] is None):
-        raise UserError(f"{settings.where}: give either where the axis ends, 'to', or its 'length'")
     length = settings["length"] if end is None else end - start
     if length <= 0:
         raise settings.refuse("to", f"= {end:g} is not above 'from' = {start:g}; choose a larger one")
@@ -261,7 +244,5 @@ def _axis(settings: Settings) -> Axis:
 
 
 def _made(settings: Settings, key: str, make: Callable[..., Axis], *arguments: Any) -> Axis:
-    try:
+    with within(f"{settings.path(key)}: "):
         return make(*arguments)
-    except UserError as error:
-        raise error.within("", f"{settings.path(key)}: ") from None

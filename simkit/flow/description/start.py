@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_number, check_shape
 from simkit.core.arrays import Stored
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
@@ -15,7 +16,7 @@ from simkit.core.expressions.scope import precision_of, refuse_out_of_bounds
 from simkit.core.formulation import computed_once
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, about
 from simkit.flow.boundary.domain import prescribe, velocity_on_sides
 from simkit.flow.description.formulas import AXES, COMPONENTS, Names, Places
 from simkit.flow.eddies import periodic_eddies, random_eddies
@@ -79,11 +80,9 @@ class StoredFields:
                 self.scalars[name] = self._shaped(arrays[name], name, grid.cells)
 
     def _shaped(self, array: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        if array.shape != shape:
-            what = f"start: '{name}'" if name else "start"
-            order = ", axes in the order x, y, z" if array.shape == shape[::-1] else ""
-            problem = f"has the shape {list(array.shape)}, and the flow {list(shape)}"
-            raise UserError(f"{what} {problem}; give one number at each point{order}", key="start")
+        wanted = f"one number at each point, {shape}, axes in the order x, y, z"
+        with about("start"):
+            check_shape(f"start: '{name}'" if name else "start", array, wanted, shape)
         return array
 
 
@@ -163,9 +162,8 @@ class Eddies:
             refuse_out_of_bounds(formula, formula.number(params))
         axes = self._grid.axes
         low, high = 2 * math.pi / max(a.length for a in axes), math.pi / (2 * max(a.length / a.cells for a in axes))
-        if self._is_periodic and not low * (1 - 1e-6) <= (k := float(self.wavenumber(params))) <= high * (1 + 1e-6):
-            range_ = f"from {low:.4g}, one wave along the longest axis, to {high:.4g}, four cells a wave"
-            raise UserError(f"initial.eddies.wavenumber = {k:.4g} is not one of the grid; choose {range_}")
+        if self._is_periodic:  # from one wave along the longest axis to four cells a wave
+            check_number("initial.eddies.wavenumber", self.wavenumber(params), low * (1 - 1e-6), high * (1 + 1e-6))
 
     def __call__(self, params: Params, key: jax.Array, dtype: Any) -> Velocity:
         """Return their velocity."""
@@ -207,8 +205,6 @@ class InitialVelocity:
         self.components = {i: given[name] for i, name in enumerate(COMPONENTS) if name in given}
         self.stream = given.get("stream_function")
         self.eddies = None if eddies is None else Eddies(eddies, settings, names, places)
-        if self.stream is not None and self.components:
-            raise settings.refuse("stream_function", "is given beside components; give one")
         self.stored = stored
         if stored is not None and given:
             raise settings.refuse(min(given), "is given beside start, which gives the velocity; leave one of them out")

@@ -17,7 +17,7 @@ from simkit.errors import UserError
 from simkit.flow.description.checks import check_start
 from simkit.flow.description.equations import ComposedFlow
 from simkit.flow.description.measurements import Measurements, unit_of_time
-from simkit.flow.description.settings import SETTINGS, settings_of
+from simkit.flow.description.settings import RULES, SETTINGS, settings_of
 from simkit.flow.diagnosis.status import flow_status
 from simkit.flow.stepping.stepper import FlowState, stepper
 
@@ -116,7 +116,9 @@ def system(
     declared = keys.pop("parameters")
     dimension = 3 if isinstance(axes, Mapping) and axes.get("z") is not None else 2
     carried = tuple(map(str, scalars)) if isinstance(scalars, Mapping) else ()
-    settings = read({key: value for key, value in keys.items() if value is not None}, settings_of(dimension, carried))
+    settings = read(
+        {key: value for key, value in keys.items() if value is not None}, settings_of(dimension, carried), "", RULES
+    )
     adapts = settings["courant_number"] is not None
     if adapts and "time_step" not in (declared or {}):
         raise settings.refuse(

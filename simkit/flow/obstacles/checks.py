@@ -3,14 +3,14 @@
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.errors import UserError, within
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Point, Shape
@@ -33,15 +33,9 @@ NARROWEST = 3
 type Distances = Callable[..., list[np.ndarray]]
 
 
-@contextlib.contextmanager
-def at_time(time: float) -> Iterator[None]:
+def at_time(time: float) -> contextlib.AbstractContextManager[None]:
     """Name the time in what a block refuses, unless it is the start."""
-    try:
-        yield
-    except UserError as error:
-        if not time:
-            raise
-        raise error.within("", f"at time {time:g}: ") from None
+    return within(f"at time {time:g}: " if time else "")
 
 
 def distances_from(shape: Callable[..., Shape], *arguments: Any) -> Distances:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.formulation import computed_once, precise_product
 from simkit.core.implicit import preconditioned
 from simkit.core.pytrees import pytree
@@ -178,11 +179,7 @@ class ImmersedBoundary(Bodies):
     def __post_init__(self) -> None:
         """Refuse bodies without points."""
         for name, body in self.bodies.items():
-            if not isinstance(body.points, int) or body.points < 8:
-                raise UserError(
-                    f"points = {body.points!r} of body '{name}'; an immersed boundary needs a number of points of at "
-                    "least 8, see points_around"
-                )
+            check_integer(f"body '{name}': points (see points_around)", body.points, 8)
 
     @property
     def points(self) -> int:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.arguments import check_number, check_shape
 from simkit.core.formulation import root
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part, per_axis
@@ -55,8 +56,8 @@ def box(center: Point, half_lengths: Point, rounding: jax.Array | float = 0.0) -
         >>> float(block(2.0, 0.0)), float(block(0.0, 0.0))
         (1.0, -0.5)
     """
-    if not any(isinstance(size, Tracer) for size in (*half_lengths, rounding)) and rounding > min(half_lengths):
-        raise UserError(f"rounding = {rounding:g}; choose 0 to {min(half_lengths):g}, the least half length")
+    if not any(isinstance(size, Tracer) for size in (*half_lengths, rounding)):
+        check_number("rounding", rounding, 0, float(min(half_lengths)))
 
     def distance(*x: jax.Array) -> jax.Array:
         q = [jnp.abs(a - c) - (b - rounding) for a, c, b in zip(x, center, half_lengths, strict=True)]
@@ -275,8 +276,8 @@ def polygon(vertices: jax.Array | np.ndarray | list) -> Shape:
         (1.0, 1.0)
     """
     corners = jnp.asarray(vertices)
-    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
-        raise UserError(f"vertices has shape {corners.shape}; give at least three points (x, y), in order around it")
+    points = max(len(corners), 3) if corners.ndim else 3
+    check_shape("vertices", corners, "at least three points (x, y), in order around it", (points, 2))
 
     def distance(x: jax.Array, y: jax.Array) -> jax.Array:
         x, y = jnp.broadcast_arrays(jnp.asarray(x, dtype=float), jnp.asarray(y, dtype=float))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from simkit.core.arguments import check_number
 from simkit.core.formulation import computed_once, precise_product
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytrees import pytree
@@ -180,11 +181,7 @@ def tollmien_schlichting_wave(
     Raises:
         UserError: if the wavelength is out of range.
     """
-    if not LENGTHS[0] <= length <= LENGTHS[1]:
-        raise UserError(
-            f"length = {length:g} is out of [{LENGTHS[0]:g}, {LENGTHS[1]:g}], where Tollmien-Schlichting waves are; "
-            "choose for example length = 6.283185307179586, or start = 'laminar'"
-        )
+    check_number("length", length, *LENGTHS)
     operator, damping = linear_advection(modes, 1, points), np.diag(modes.decay[1])
     nodes = np.cos((np.arange(NODES) + 0.5) * np.pi / NODES)
     low, high = math.log(REYNOLDS[0]), math.log(REYNOLDS[1])
@@ -410,12 +407,9 @@ def spectral_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        effective = float(params["reynolds"] * params["forcing"])
-        if wave is not None and not REYNOLDS[0] * (1 - 1e-6) <= effective <= REYNOLDS[1] * (1 + 1e-6):
-            raise UserError(
-                f"reynolds * forcing = {effective:g} is out of [{REYNOLDS[0]:g}, {REYNOLDS[1]:g}], where the "
-                "Tollmien-Schlichting wave is known; choose a value in that range, or start = 'laminar'"
-            )
+        if wave is not None:
+            low, high = REYNOLDS[0] * (1 - 1e-6), REYNOLDS[1] * (1 + 1e-6)
+            check_number("reynolds * forcing of the wave", params["reynolds"] * params["forcing"], low, high)
 
     plane = ("speed", "vorticity", "vorticity_fluctuation", "u", "v")
     return Simulation(

@@ -14,7 +14,7 @@ import numpy as np
 
 from simkit.core.parts import part
 from simkit.core.settings import text
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError, one_line, package
 from simkit.jobs.chunks import Chunks
 from simkit.jobs.executors.executor import DEADLINE, Tally, Tries
 from simkit.jobs.executors.worker import compute, refuse_other_versions
@@ -23,7 +23,6 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.manifest import versions
 from simkit.storage.run_directory import UnfinishedError
 
-MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit-physics[dask]'"
 SECONDS_TO_CONNECT = 10
 # A worker that was started together with the sweep imports Python packages first.
 SECONDS_FOR_WORKERS = 30
@@ -60,20 +59,17 @@ class DaskCluster:
         Raises:
             UserError: if Dask is not installed, no scheduler answers, or it has no workers for `SECONDS_FOR_WORKERS`.
         """
-        try:
-            from distributed import Client
-            from distributed.comm.addressing import get_address_host_port
-        except ImportError:
-            raise UserError(MISSING) from None
+        distributed = package("distributed", "a Dask cluster", "simkit-physics[dask]")
         try:
             address = scheduler if "://" in scheduler else json.loads(Path(scheduler).read_text())["address"]
-            get_address_host_port(address)  # a client that cannot be made is not closed in an orderly way
+            # A client that cannot be made is not closed in an orderly way.
+            distributed.comm.get_address_host_port(address)
         except (OSError, TypeError, ValueError, KeyError, RecursionError):
             wanted = "neither an address such as tcp://host:8786 nor a scheduler file; give one of them"
             raise UserError(f"scheduler = {scheduler!r:.80} is {wanted}") from None
         try:
             _check_listening(address)
-            client = Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
+            client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except Exception as error:  # tornado, asyncio and Dask raise many types of errors
             reason = one_line(error) or type(error).__name__
             raise UserError(f"no Dask scheduler answers at {scheduler} ({reason}); start one") from None

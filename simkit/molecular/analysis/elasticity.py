@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.formulation import precise_product
 from simkit.core.implicit import solve_symmetric
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.relaxation.equilibrium import projection, zero_modes
@@ -120,8 +120,7 @@ class NormalModes(NamedTuple):
         Raises:
             UserError: if the system has fewer modes.
         """
-        if not 1 <= count <= len(self.frequency):
-            raise UserError(f"count = {count}; the system has {len(self.frequency)} modes")
+        check_integer("count", count, 1, len(self.frequency))
         first = jnp.argsort(jnp.where(self.is_zero, jnp.inf, self.frequency))[:count]
         return jax.tree.map(lambda x: x[first], self)
 
@@ -157,8 +156,8 @@ def normal_modes(
         UserError: if ``mass`` is neither one number nor one per particle.
     """
     mass = jnp.asarray(mass, position.dtype)
-    if mass.shape not in ((), (len(position),)):
-        raise UserError(f"mass has shape {mass.shape}; give one number or one for each of {len(position)} particles")
+    wanted = f"one number or one for each of {len(position)} particles"
+    check_shape("mass", mass, wanted, (), (len(position),))
     matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
     squared, columns = _diagonalized(matrix)
     columns = jax.lax.stop_gradient(columns)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.simulation import Params
 from simkit.errors import UserError, listed
 from simkit.molecular import spaces
@@ -109,8 +110,8 @@ class BondedTerms:
         return separations, slopes
 
     def _separations(self, position: jax.Array, space: Space) -> Separations:
-        if self.members.max(initial=-1) >= len(position):
-            raise UserError(f"bonded terms name atom {self.members.max()}, and there are {len(position)} particles")
+        if self.members.size:
+            check_integer("an atom of bonded terms", self.members.max(), 0, len(position) - 1)
         columns = [
             [x.at[jnp.asarray(atoms)].get(mode="promise_in_bounds") for x in jnp.unstack(position, axis=1)]
             for atoms in self.members.T
@@ -136,8 +137,7 @@ class BondedTerms:
         if not value.ndim:
             return value
         if self.kinds is None:
-            if value.shape != (len(self.members),):
-                raise UserError(f"'{name}' has shape {value.shape}; give one number, or one for each of the terms")
+            check_shape(f"'{name}'", value, "one number, or one for each of the terms", (len(self.members),))
             return value
         return value[jnp.asarray(self.kinds)]
 
@@ -268,8 +268,7 @@ def bonded_terms(
         UserError: as for `bond_interaction`.
     """
     array = np.asarray(members, np.int32).reshape(-1, size) if len(members) == 0 else np.asarray(members, np.int32)
-    if array.ndim != 2 or array.shape[1] != size:
-        raise UserError(f"members have shape {array.shape}; give (K, {size}), the {size} atoms of each term")
+    check_shape("members", array, f"(K, {size}), the {size} atoms of each term", (len(array), size))
     names = parameters if callable(parameters) else listed(parameters, "parameters")
     energy_of = {2: _of_distance, 3: _of_angle, 4: _of_dihedral}[size]
     return BondedTerms(energy_of, energy, array, names, None if kinds is None else np.asarray(kinds, np.int32))

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from simkit.core.arguments import check_distinct, check_shape
 from simkit.errors import UserError
 
 type Members = Sequence[Sequence[int]] | np.ndarray
@@ -222,18 +223,13 @@ def checked_members(rows: Members, name: str, count: int, where: str = "") -> np
     """
     size, path = SIZES[name], where or name
     for index, row in enumerate(rows):
-        at = f"{path}[{index}] = {np.asarray(row).tolist()}"
-        if len(row) != size:
-            raise UserError(f"{at} has {len(row)} atoms; give {size}")
+        at = f"{path}[{index}]"
+        check_shape(at, row, f"{size} atoms", (size,))
         if not all(0 <= atom < count for atom in row):
-            raise UserError(f"{at} names no atom; the atoms are 0 to {count - 1}")
-        if len(set(map(int, row))) < size:
-            raise UserError(f"{at} has an atom twice; give {size} different ones")
+            raise UserError(f"{at} = {np.asarray(row).tolist()} names no atom; the atoms are 0 to {count - 1}")
+        check_distinct(at, map(int, row))
     array = np.asarray(rows, np.int32).reshape(-1, size)
     if name != "impropers":
         ordered = np.where(array[:, :1] < array[:, -1:], array, array[:, ::-1])
-        _, where_first, counts = np.unique(ordered, axis=0, return_index=True, return_counts=True)
-        if (counts > 1).any():
-            again = array[where_first[counts > 1][0]].tolist()
-            raise UserError(f"{path} has {again} twice; keep one of them")
+        check_distinct(path, map(tuple, ordered.tolist()))
     return array

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_distinct, check_integer, check_shape
 from simkit.core.formulation import precise_product
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params
@@ -143,8 +144,7 @@ class Constraints:
             UserError: if an atom does not exist, a bond joins frozen particles, water has one or is not in three
                 dimensions, or a cluster has more bonds than degrees of freedom besides its rigid motion.
         """
-        if self.bonds.max() >= count:
-            raise UserError(f"rigid bonds name particle {self.bonds.max()}, and there are {count} particles")
+        check_integer("a particle of rigid bonds", self.bonds.max(), 0, count - 1)
         for each in self.clusters:
             atoms, bonds = len(each.atoms), len(each.bonds)
             held = np.zeros(each.atoms.shape, bool) if frozen is None else frozen[each.atoms]
@@ -297,14 +297,12 @@ def rigid_bonds(
     Andersen, J. Comput. Phys. 52, 24 (1983), doi:10.1016/0021-9991(83)90014-1.
     """
     pairs = np.asarray(bonds, np.int32)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise UserError(f"rigid bonds have shape {pairs.shape}; give pairs of particles, (K, 2)")
+    check_shape("bonds", pairs, "pairs of particles, (K, 2)", (None, 2))
     if pairs.min() < 0 or (pairs[:, 0] == pairs[:, 1]).any():
         raise UserError("rigid bonds join two different particles, counted from 0; correct the pairs")
-    if len(np.unique(np.sort(pairs, axis=1), axis=0)) < len(pairs):
-        raise UserError("rigid bonds have a pair twice; keep one of them")
-    if kinds is not None and len(kinds) != len(pairs):
-        raise UserError(f"kinds has {len(kinds)} entries; give one for each of the {len(pairs)} rigid bonds")
+    check_distinct("bonds", map(tuple, np.sort(pairs, axis=1).tolist()))
+    if kinds is not None:
+        check_shape("kinds", kinds, "one for each of the bonds", (len(pairs),))
     rows = np.arange(len(pairs), dtype=np.int32) if kinds is None else np.asarray(kinds, np.int32)
     find = functools.partial(newton, iterations=iterations)
     of_params = _named(lengths)
@@ -335,10 +333,9 @@ def rigid_water(
     Reference: Miyamoto, Kollman, J. Comput. Chem. 13, 952 (1992), doi:10.1002/jcc.540130805.
     """
     atoms = np.asarray(molecules, np.int32)
-    if atoms.ndim != 2 or atoms.shape[1] != 3 or not len(atoms):
-        raise UserError(f"molecules of rigid water have shape {atoms.shape}; give three atoms each, (M, 3)")
-    if atoms.min() < 0 or len(np.unique(atoms)) < atoms.size:
-        raise UserError("molecules of rigid water have an atom twice, or one before 0; correct them")
+    check_shape("molecules", atoms, "the three atoms of each, (M, 3)", (None, 3))
+    check_integer("molecules", atoms.min(), 0)
+    check_distinct("molecules", atoms.ravel().tolist())
 
     def both(params: Params) -> jax.Array:
         pair = lengths(params) if callable(lengths) else tuple(params[name] for name in lengths)

@@ -164,10 +164,7 @@ def _of_group(group: list[tuple[MoleculeKind, str, Settings]], names: Names) -> 
     if isinstance(made, FormulaText):
         expression = names.scope.formula(made, (coordinate, *table["values"]))
         refuse_mixing(expression)
-        if not expression.takes(coordinate):
-            what = {"r": "the length r", "theta": "the angle theta", "phi": "the angle phi"}[coordinate]
-            raise table.refuse("energy", f"does not depend on {what}; write an energy of it")
-        energy, declared = function_of(expression, coordinate), {}
+        energy, declared = function_of(expression.needing(coordinate), coordinate), {}
         defaults: dict[str, Any] = {name: None for name in expression.taken if name != coordinate}
         made = pair_potential(energy) if size == 2 else AngularPotential(energy, _stiffest(energy, size))
     else:

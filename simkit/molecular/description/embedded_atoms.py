@@ -81,9 +81,7 @@ def embedded_atom_term(
     terms = tuple(pair_term(settings, text, names, particles, taken) for text in texts)
     formula = names.scope.formula(written.embedding, (RHO, *settings["values"], *names.values))
     refuse_mixing(formula)
-    if not formula.takes(RHO):
-        raise settings.refuse("embedding", "does not depend on the density rho; write an energy of it")
-    embedding = function_of(formula, RHO)
+    embedding = function_of(formula.needing(RHO), RHO)
     numbers = {
         name: _number(settings, names, name) for name in formula.taken if name != RHO and name not in names.values
     }

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
+from simkit.core.arguments import check_shape
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, Scope, precision_of, scope
 from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
 from simkit.core.settings import FormulaText, Setting, Settings
+from simkit.core.settings.setting import unknown_key
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known, untaken
 from simkit.molecular.interactions.interaction import Interaction, viewed
 
 COORDINATES = ("x", "y", "z")
@@ -90,12 +92,8 @@ class Names:
         Raises:
             UserError: if it names none.
         """
-        for split in range(1, len(text)):
-            first, second = text[:split], text[split + 1 :]
-            if text[split] == "_" and first in self.species and second in self.species:
-                return self.species.index(first), self.species.index(second)
-        pair_names = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
-        raise UserError(f"{where}: {text[:64]!r} is no pair of species", nearest(text, pair_names))
+        pairs = {f"{a}_{b}": (i, j) for i, a in enumerate(self.species) for j, b in enumerate(self.species)}
+        return pairs[known(text, pairs, where)]
 
     def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
         """Return the mask of the named species, (S,) booleans; all by default.
@@ -104,8 +102,7 @@ class Names:
             UserError: if one is unknown.
         """
         for name in species or ():
-            if name not in self.species:
-                raise UserError(f"{where}: {name[:64]!r} is no species", nearest(name, self.species))
+            known(name, self.species, where)
         return np.array([species is None or name in species for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:
@@ -135,21 +132,13 @@ def names_of(
     """
     count, tables = len(species), []
     for name, value in paths.leaves(params).items():
-        shape = value.shape
-        if shape and shape != (count, count):
-            raise UserError(
-                f"parameter '{name}' has shape {shape}; give one number, or a table of {count} rows of {count}, by "
-                f"pair of the species {', '.join(species)}"
-            )
-        if shape:
+        wanted = f"one number, or a table of {count} rows of {count}, by pair of the species {', '.join(species)}"
+        check_shape(f"parameter '{name}'", value, wanted, (), (count, count))
+        if value.ndim:
             tables.append(name)
     places = {*COORDINATES, TIME, "r", *angles, *tables, *values, *_ends(values)}
     for name in values:
-        if name in {*COORDINATES, TIME, "r", *angles, *paths.leaves(params)}:
-            raise UserError(
-                f"particles: the value '{name}' of species (values.{name}) and the parameter params.{name}, or a "
-                "coordinate, have one name; choose another for one of them"
-            )
+        untaken(name, {*COORDINATES, TIME, "r", *angles, *paths.leaves(params)}, f"particles: values.{name}")
     return Names(scope(params, derived, sorted(places), tables), tuple(tables), tuple(sorted(values)), species)
 
 
@@ -165,8 +154,7 @@ def refuse_idle(settings: Settings, arguments: Collection[str]) -> None:
     """
     for name in settings["values"]:
         if name not in arguments:
-            where, known = settings.path("values"), tuple(name for name in arguments if name != "r")
-            raise UserError(f"{where}.{name} is not taken by the energy", nearest(name, known))
+            raise unknown_key(name, [name for name in arguments if name != "r"], settings.path("values"))
 
 
 class Numbers:

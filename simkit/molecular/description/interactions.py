@@ -30,7 +30,14 @@ from simkit.molecular.description.pair_energies import (
     sum_over_pairs,
     tail_of,
 )
-from simkit.molecular.description.particles import Particles, SystemCell, in_block, refuse_excluded, refuse_no_volume
+from simkit.molecular.description.particles import (
+    Particles,
+    SystemCell,
+    in_block,
+    refuse_excluded,
+    refuse_no_volume,
+    refuse_open,
+)
 from simkit.molecular.description.settings import POTENTIAL
 from simkit.molecular.description.starts import Placing
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
@@ -219,10 +226,9 @@ def interactions_of(
             raise term.settings.refuse(
                 "one_four", "has no effect: no molecule has atoms three bonds apart; leave it out"
             )
-    of_jax_md = [each for each in others if each.each is not None]
-    if of_jax_md and len(particles.excluded):
-        problem = "is a sum of jax-md over all pairs, and molecules exclude some; write the energy as an expression"
-        raise of_jax_md[0].settings.refuse("jax_md", problem)
+    for each in others:
+        if each.each is not None:
+            refuse_excluded(each.settings, particles, "jax_md")
     guard = None
     if (pairs or many_body or others) and not cell.is_free:
         is_weighted = any(term.settings["one_four"] is not None for term in (*pairs, *others))
@@ -236,8 +242,8 @@ def _many_body_term(
     settings: Settings, body: ManyBody, names: Names, particles: Particles, cell: SystemCell, params: Params
 ) -> WholeTerm:
     """Return an interaction that is no sum of pairs."""
-    if body.usual_cutoff and not cell.is_closed:
-        raise settings.refuse("potential", f"= '{settings['potential']}' needs a cell that repeats along all axes")
+    if body.usual_cutoff:
+        refuse_open(settings, cell, "potential")
     if cell.dimension not in body.dimensions or (body.of_one_species and len(particles.names) > 1):
         space = " or ".join({2: "two", 3: "three"}[number] for number in body.dimensions)
         kinds = "of one species " if body.of_one_species else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from simkit.core.settings import Settings
-from simkit.errors import UserError, nearest
+from simkit.errors import known
 from simkit.molecular.bonded.sites import VirtualSites
 from simkit.molecular.bonded.topology import SIZES, Topology, checked_members, molecule
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz
@@ -214,8 +214,7 @@ def molecules_of(table: Mapping[str, Settings], species: tuple[str, ...]) -> Mol
         atoms = settings["atoms"]
         names = [name for name, many in atoms.items() for _ in range(many)] if isinstance(atoms, dict) else list(atoms)
         for name in names:
-            if name not in species:
-                raise UserError(f"{settings.path('atoms')}: {name[:64]!r} is no species", nearest(name, species))
+            known(name, species, settings.path("atoms"))
         if not names:
             raise settings.refuse("atoms", "names no atom; name at least one species")
         written = (*settings["bonds"], *settings["rigid"])

@@ -192,8 +192,7 @@ def pair_term(
     if isinstance(energy, FormulaText):
         expression = names.scope.formula(energy, ("r", *_offered(names, values)))
         refuse_mixing(expression)
-        if not expression.takes("r"):
-            raise UserError(f"{energy.where} does not depend on the distance r; write an energy of it")
+        expression.needing("r")
         bare, defaults = (
             pair_potential(function_of(expression, "r")),
             {name: None for name in expression.taken if name != "r"},

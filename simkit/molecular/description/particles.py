@@ -343,11 +343,17 @@ def _frame_of(settings: Settings, names: Names, own_frame: Frame | None, dimensi
     return own_frame
 
 
-def refuse_excluded(settings: Settings, particles: Particles) -> None:
+def refuse_excluded(settings: Settings, particles: Particles, key: str = "potential") -> None:
     """Raise if molecules exclude pairs, which an interaction that is no sum of pairs would not leave out."""
     if len(particles.excluded):
-        problem = f"= '{settings['potential']}' is one of all particles, and molecules exclude some pairs"
-        raise settings.refuse("potential", f"{problem}; set their exclude = 'none'")
+        problem = "is one of all particles, and molecules exclude some pairs; set their exclude = 'none'"
+        raise settings.refuse(key, problem)
+
+
+def refuse_open(settings: Settings, cell: SystemCell, key: str) -> None:
+    """Raise for a key that needs a cell which repeats along all axes."""
+    if not cell.is_closed:
+        raise settings.refuse(key, "needs a cell that repeats along all axes; leave it out, or give one")
 
 
 def refuse_no_volume(cell: SystemCell, params: Params) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
-from simkit.errors import nearest
+from simkit.errors import known
 from simkit.molecular import spaces
 from simkit.molecular.analysis import correlations
 from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.observables import stress_names
+from simkit.molecular.description.particles import refuse_open
 
 RADIAL, STRUCTURE, CORRELATION = "radial_distribution", "structure_factor", "correlation"
 VELOCITIES, DISPLACEMENTS, ENDS = "velocity_autocorrelation", "squared_displacement", "end_to_end_autocorrelation"
@@ -54,12 +55,10 @@ def averaged_over_run(simulation: Simulation, settings: Settings, system: System
     diagnostics = sorted(simulation.shapes.diagnosed)
     names, every = settings["of"], settings["every"]
     for index, name in enumerate(names):
-        if name not in diagnostics:
-            hint = nearest(name, diagnostics)
-            raise settings.refuse("of", f"[{index}] = '{name[:64]}' is no diagnostic", hint=hint)
+        known(name, diagnostics, f"{settings.path('of')}[{index}]")
     for key in (RADIAL, STRUCTURE):
-        if settings[key] is not None and not system.room.is_closed:
-            raise settings.refuse(key, "needs a cell that repeats along all axes; leave it out")
+        if settings[key] is not None:
+            refuse_open(settings, system.room, key)
     means = [MEANS[key](settings[key], system) for key in MEANS if settings[key] is not None]
     lags = 1 if settings[CORRELATION] is None else settings[CORRELATION]["lags"] + 1
     assert system.dynamics is not None  # averages are those of dynamics
@@ -111,8 +110,7 @@ def _radial_distribution(settings: Settings, system: System) -> Mean:
     reach, bins, particles = settings["reach"], settings["bins"], system.particles
     members = np.arange(particles.count)
     if (name := settings["species"]) is not None:
-        if name not in particles.names:
-            raise settings.refuse("species", f"= '{name[:64]}' is no species", hint=nearest(name, particles.names))
+        known(name, particles.names, settings.path("species"))
         members = np.flatnonzero(particles.species == particles.names.index(name))
 
     def sample(seen: Arrays, past: Any) -> Arrays:

@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
+from simkit.errors import untaken
 from simkit.molecular.barriers.band import band_quantities
 from simkit.molecular.declarations import particle_quantities
 from simkit.molecular.description.checks import checker
@@ -178,10 +179,7 @@ def quantities(system: System) -> dict[str, Quantity]:
         usual["particles"] = PARTICLES
     for kind in system.particles.molecules.kinds:
         for name, atoms in kind.measured().items():
-            if name in usual:
-                raise kind.settings.refuse(
-                    "measured", f"names '{name}', a quantity of all systems; choose another name"
-                )
+            untaken(name, usual, kind.settings.path("measured"))
             what = {2: "distance", 3: "angle", 4: "dihedral"}[len(atoms)]
             usual[name] = Quantity(length if len(atoms) == 2 else "rad", f"{what} of a molecule")
     return usual

@@ -23,7 +23,7 @@ from simkit.molecular.description.composition import System
 from simkit.molecular.description.formulas import TIME, with_converted_params
 from simkit.molecular.description.observables import Moment, observe, observed_dimensions, rattlers, see
 from simkit.molecular.description.padding import unpadded
-from simkit.molecular.description.particles import particles_of
+from simkit.molecular.description.particles import particles_of, refuse_open
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
 from simkit.molecular.dynamics.method import DynamicsState
@@ -74,11 +74,10 @@ def with_sites(simulation: Simulation, system: System) -> Simulation:
 
 def _refuse_moving_cell(system: System, settings: Settings, key: str, value: str) -> None:
     """Refuse a cell that moves where it has no volume, or there are fields."""
-    if not system.room.is_closed or system.interactions.fields:
-        problem = "needs a cell that repeats along all axes"
-        if system.room.is_closed:
-            misfit = "in which a field that fits it at the start would fit no longer"
-            problem = f"changes the cell, {misfit}; leave the fields out, or keep the cell as it is"
+    refuse_open(settings, system.room, key)
+    if system.interactions.fields:
+        misfit = "in which a field that fits it at the start would fit no longer"
+        problem = f"changes the cell, {misfit}; leave the fields out, or keep the cell as it is"
         raise settings.refuse(key, f"{value} {problem}")
 
 

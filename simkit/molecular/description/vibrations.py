@@ -6,7 +6,7 @@ import numpy as np
 
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, over
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.molecular import spaces
 from simkit.molecular.description.composition import System
 from simkit.molecular.description.units import words_of
@@ -38,8 +38,7 @@ def phonon_dimensions(system: System) -> dict[str, tuple[str, ...]]:
     if settings["path"][0] == settings["path"][1]:
         raise settings.refuse("path", "begins with a line of no length; name two different corners")
     for name in settings["path"]:
-        if name not in settings["corners"]:
-            raise settings.refuse("path", f"names '{name[:64]}'", hint=nearest(name, list(settings["corners"])))
+        known(name, settings["corners"], settings.path("path"))
     lengths = {f"corners.{name}": corner for name, corner in settings["corners"].items()}
     lengths["repeats"] = settings["repeats"] or (1,) * dimension
     if settings[DENSITY] is not None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.formulation import precise_product
 from simkit.core.settings import number
 from simkit.core.simulation import Params
@@ -137,10 +138,7 @@ def charge_interaction(
         now = charges(params)
         kind = fraction.dtype
         charge, damping = jnp.asarray(now.charge, kind), jnp.asarray(now.damping, kind)
-        if charge.shape != (len(fraction),):
-            raise UserError(
-                f"charges have shape {charge.shape}, and there are {len(fraction)} particles; give one each"
-            )
+        check_shape("charges", charge, f"one for each of {len(fraction)} particles", (len(fraction),))
         energy = reciprocal(fraction, cell, charge, damping) - damping / math.sqrt(math.pi) * jnp.sum(charge**2)
         background = math.pi * jnp.sum(charge) ** 2 / (2 * jnp.abs(spaces.determinant(cell)) * damping**2)
         if len(couples):

@@ -16,11 +16,11 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.formulation import precise_product
 from simkit.core.parts import part
 from simkit.core.settings import arguments, whole
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.electrostatics.charges import (
     PART,
@@ -109,8 +109,9 @@ def particle_mesh_ewald(
     doi:10.1063/1.470117.
     """
     points = tuple(mesh)
-    if len(points) != 3 or any(n != int(n) or n < order for n in points):
-        raise UserError(f"mesh = {points}; give three numbers of points, none below the order {order} of the splines")
+    check_shape("mesh", points, "three numbers of points", (3,))
+    for number in points:
+        check_integer("mesh", number, order)
     options: PairOptions = {"method": method, "skin": skin, "capacity": capacity}
     return charge_interaction(_mesh_sum(points, order), charges, excluded, options)
 

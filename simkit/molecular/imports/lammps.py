@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simkit.errors import nearest
+from simkit.molecular.bonded.topology import molecule
 from simkit.molecular.imports.imported import (
     ImportedSystem,
     Terms,
@@ -470,8 +471,6 @@ def _as_parameters(values: Mapping[str, float], prefix: str, place: int, paramet
 
 def _has_one_four(count: int, bonds: np.ndarray) -> bool:
     """Return whether some atoms are three bonds apart."""
-    from simkit.molecular.bonded.topology import molecule
-
     return bool(len(molecule(count, bonds, angles=(), dihedrals=()).pairs_at(3)))
 
 

@@ -1,13 +1,13 @@
 """Systems of OpenMM as keywords of ``molecular.system``: force by force, with its formulas as expressions."""
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from simkit.errors import UserError
+from simkit.core.arguments import check_shape, check_type
+from simkit.errors import UserError, package
 from simkit.molecular.bonded.topology import EXCLUSIONS, molecule
 from simkit.molecular.description.units import SYSTEMS
 from simkit.molecular.imports.formulas import expression_of, renamed
@@ -110,8 +110,8 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
 
     Reference: Eastman et al., PLoS Comput. Biol. 13, e1005659 (2017), doi:10.1371/journal.pcbi.1005659.
     """
-    if not isinstance(system, _package("openmm").System):
-        raise UserError(f"from_openmm: system is a {type(system).__name__}; give an openmm.System, as of createSystem")
+    library = package("openmm", "from_openmm", "simkit-physics[openmm]")
+    check_type("system", system, "an openmm.System, as of createSystem", library.System)
     count = system.getNumParticles()
     reading = _Reading(count)
     _read_sites(system, reading)
@@ -132,8 +132,7 @@ def from_openmm(system: Any, positions: Any) -> ImportedSystem:
     exclude = _exclusion(reading)
     mass = np.array([_plain(system.getParticleMass(index)) for index in range(count)])
     position = np.array(_plain(positions), float).reshape(-1, 3)
-    if len(position) != count:
-        raise UserError(f"from_openmm: positions are those of {len(position)} particles, and there are {count}")
+    check_shape("positions", position, f"three coordinates of each of {count} particles", (count, 3))
     values = {"mass": np.where(mass > 0, mass, 1.0), **({} if reading.charge is None else {"charge": reading.charge})}
     is_site = np.array([system.isVirtualSite(index) for index in range(count)])
     columns = np.stack([mass, is_site, *(values | reading.values).values()], axis=1)
@@ -188,21 +187,9 @@ def _read_sites(system: Any, reading: _Reading) -> None:
         reading.terms.append(Terms("sites", {"weights": list(weights)}, np.array(rows, int)))
 
 
-def _package(name: str) -> Any:
-    """Return a module of OpenMM, which is no dependency.
-
-    Raises:
-        UserError: if it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise UserError("from_openmm needs OpenMM: pip install 'simkit-physics[openmm]'") from None
-
-
 def _plain(value: Any) -> Any:
     """Return numbers in nm, ps, g/mol, kJ/mol and radians."""
-    unit = _package("openmm.unit")
+    unit = package("openmm.unit", "from_openmm", "simkit-physics[openmm]")
     return value.value_in_unit_system(unit.md_unit_system) if unit.is_quantity(value) else value
 
 

@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.files import read_text
 from simkit.core.parts import part
 from simkit.core.settings import line, named, text
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, known, one_line
 from simkit.molecular.interactions.embedded_atom import embedded_atom
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody
 from simkit.molecular.interactions.pair_interaction import Method
@@ -65,10 +66,7 @@ class AtomTables(NamedTuple):
             UserError: if one is not in the tables.
         """
         for name in elements:
-            if name not in self.elements:
-                raise UserError(
-                    f"{name[:64]!r} is not in the tables of {', '.join(self.elements)}", nearest(name, self.elements)
-                )
+            known(name, self.elements, "element of the tables")
         chosen = np.array([self.elements.index(name) for name in elements])
         among = np.ix_(chosen, chosen)
         return self._replace(
@@ -248,10 +246,7 @@ def embedded_atom_tables(file: str, text: str | None, elements: Mapping[str, str
 
     def made(atoms: Atoms) -> Interaction:
         for name in elements:
-            if name not in atoms.names:
-                raise UserError(
-                    f"elements names the species {name[:64]!r}, and there is none", nearest(name, atoms.names)
-                )
+            known(name, atoms.names, "elements")
         chosen = tables.of([elements.get(name, name) for name in atoms.names])
         return tabulated_embedded_atom(chosen, species=atoms.species.tolist())
 
@@ -301,8 +296,8 @@ def tabulated_embedded_atom(
     Reference: https://docs.lammps.org/pair_eam.html.
     """
     count = len(tables.elements)
-    if species is not None and len(species) and not 0 <= min(species) <= max(species) < count:
-        raise UserError(f"species has index {max(species)}; the tables have {count}, counted from 0")
+    for index in () if species is None else set(species):
+        check_integer("species", index, 0, count - 1)
     kinds = (
         np.zeros((), np.int32)
         if species is None or count == 1

@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_number
 from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings import arguments, number, whole, word
 from simkit.core.simulation import Params
-from simkit.errors import UserError, listed
+from simkit.errors import listed
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, Quantities
 from simkit.molecular.interactions.pair_interaction import Method, PairInteraction, of_all_pairs
@@ -213,8 +214,8 @@ def embedded_atom(
 
     Reference: Daw, Baskes, Phys. Rev. B 29, 6443 (1984), doi:10.1103/PhysRevB.29.6443.
     """
-    if isinstance(cutoff, int | float) and not cutoff > 0:
-        raise UserError(f"cutoff = {cutoff}; give a positive length")
+    if isinstance(cutoff, int | float):
+        check_number("cutoff", cutoff)
     return EmbeddedAtoms(
         potential=_as_pair(pair),
         cutoff=cutoff,

@@ -14,7 +14,7 @@ from simkit.core.dependence import without_effect
 from simkit.core.formulation import precise_product
 from simkit.core.simulation import Params
 from simkit.core.tracing import kernel
-from simkit.errors import UserError, listed, nearest
+from simkit.errors import UserError, known, listed
 from simkit.molecular import spaces
 from simkit.molecular.spaces import Cell
 
@@ -389,11 +389,7 @@ def taken(energy: Callable[[Params], jax.Array], params: Params, names: Sequence
     Raises:
         UserError: if one is not among the params, or has no effect on the energy.
     """
-    missing = [name for name in names if name not in params]
-    if missing:
-        hint = nearest(missing[0], list(params))
-        raise UserError(f"{where}: parameter '{missing[0]}' is not among the params", hint)
-    chosen = {name: params[name] for name in names}
+    chosen = {name: params[known(name, params, f"parameter of {where}")] for name in names}
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
     if idle := without_effect(energy, shapes):
         problem = f"'{idle[0]}' has no effect on the energy, whose function may not take it; remove it from parameters"

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings import arguments, number, text, whole
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import known
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, differentiated
 from simkit.molecular.neighbors.neighbor_list import NeighborList, Within
@@ -73,18 +74,14 @@ def learned_energy(
     within = Within(lambda params: cutoff, skin, capacity)
 
     def evaluate(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        if weights not in params:
-            raise UserError(f"learned_energy: the params have no branch '{weights}'; there are {', '.join(params)}")
+        known(weights, params, "learned_energy: weights")
         space = spaces.of_cell(cell, position.shape[1])
         near = listed_pairs(position, space, neighbors, jnp.asarray(cutoff, position.dtype))
         value = jnp.asarray(
             energy(params[weights], position, None if kinds is None else jnp.asarray(kinds), cell, near)
         )
-        if value.shape not in ((), (len(position),)):
-            raise UserError(
-                f"learned_energy: the energy has shape {value.shape}; return one number, or one for each of the "
-                f"{len(position)} particles"
-            )
+        wanted = f"one number, or one for each of the {len(position)} particles"
+        check_shape("learned_energy: the energy", value, wanted, (), (len(position),))
         return within.valid_or_nan(value.sum(), cell, params, neighbors)
 
     def sized_like(neighbors: NeighborList) -> Interaction:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings import arguments, number, whole, word
 from simkit.core.simulation import Params
@@ -143,8 +144,7 @@ class PairInteraction:
         if self.excluded is None:
             return None
         count = len(position) // math.prod(self.images or ())
-        if self.excluded.max() >= count:
-            raise UserError(f"excluded names particle {self.excluded.max()}, and there are {count}, from 0")
+        check_integer("a particle of excluded", self.excluded.max(), 0, count - 1)
         within = None if self.images is None else self._one_cell(cell, position.shape[1]).widths.min() / 2
         return Excluded(jnp.asarray(partners_of(self.excluded, count)), within)
 
@@ -172,8 +172,8 @@ class PairInteraction:
                 compiling exceeds half the cell.
         """
         space = spaces.of_cell(cell, position.shape[1])
-        if self.species is not None and len(self.species) != len(position):
-            raise UserError(f"species names {len(self.species)} particles and there are {len(position)}")
+        if self.species is not None:
+            check_shape("species", self.species, f"one for each of {len(position)} particles", (len(position),))
         if self.cutoff is None and space.is_periodic:
             raise UserError("a periodic cell needs a cutoff; give one of at most half its smallest width")
         if self.cutoff is not None and space.is_periodic:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, ManyBody, Quantities
 from simkit.molecular.neighbors import neighbor_list
@@ -138,8 +138,7 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
     within = Within(lambda params: shape.reach * params["sigma"], skin, capacity)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        if position.shape[1] != 3:
-            raise UserError(f"positions have shape {position.shape}; Stillinger-Weber needs three dimensions")
+        check_shape("position", position, "three coordinates of each particle", (None, 3))
         return within.prepare(position, cell, params)
 
     def together(

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import arguments, formula, number, whole
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction, ManyBody, Quantities
 from simkit.molecular.neighbors import neighbor_list
@@ -119,8 +119,7 @@ def tersoff(*, species: Sequence[int] | None = None, capacity: int = 16, skin: f
     within, kinds = Within(_reach, skin, capacity), None if species is None else np.asarray(species, np.int32)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        if position.shape[1] != 3:
-            raise UserError(f"positions have shape {position.shape}; Tersoff's energy needs three dimensions")
+        check_shape("position", position, "three coordinates of each particle", (None, 3))
         return within.prepare(position, cell, params)
 
     def together(

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_shape
 from simkit.core.compilation import compiled
-from simkit.errors import UserError
 from simkit.molecular.spaces import check_particles
 
 # c / a of the hexagonal close packing of spheres.
@@ -243,8 +243,9 @@ def _crystal(
     Sites of ``others``, of a second species, follow in all cells after the first ones.
     """
     dimension = len(edges)
-    if len(repeats) != dimension or any(n != int(n) or n < 1 for n in repeats):
-        raise UserError(f"repeats = {repeats}; give {dimension} positive numbers of unit cells, one per axis")
+    check_shape("repeats", repeats, f"{dimension} numbers of unit cells, one per axis", (dimension,))
+    for number in repeats:
+        check_integer("repeats", number, 1)
     counts = [int(n) for n in repeats]
     check_particles(math.prod(counts) * (len(sites) + len(others)), f"repeats = {counts}")
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, dimension)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from simkit.core.arguments import check_shape
 from simkit.errors import UserError
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.selection import observed
@@ -214,10 +215,7 @@ def body_colors(
 def _bodies_of(shapes: int, body_of_shape: np.ndarray | None) -> np.ndarray:
     if body_of_shape is None:
         return np.arange(shapes)
-    if np.shape(body_of_shape) != (shapes,):
-        raise UserError(
-            f"coordinate 'body_of_shape' has shape {np.shape(body_of_shape)}; the bodies view needs {(shapes,)}"
-        )
+    check_shape("coordinate 'body_of_shape'", body_of_shape, "the body of each shape", (shapes,))
     return np.unique(body_of_shape, return_inverse=True)[1]
 
 

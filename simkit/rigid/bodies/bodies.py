@@ -1,14 +1,16 @@
 """Constants of rigid bodies: shape, mass, moments of inertia and surface."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE
 from simkit.core.pytrees import pytree
+from simkit.core.settings import number
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import Quaternion, identity
 from simkit.rigid.algebra.vector import Vector, each, norm, zeros
@@ -246,8 +248,8 @@ def thickness(bodies: Bodies) -> jax.Array:
         return 2 * (radius + jnp.minimum(half.x, jnp.minimum(half.y, half.z)))
 
     least = of(bodies.half_lengths, bodies.radius)
-    for number, shape in enumerate(bodies.compound.shapes if bodies.compound else ()):
-        has = np.array([len(shapes) > number for shapes in bodies.composition])
+    for place, shape in enumerate(bodies.compound.shapes if bodies.compound else ()):
+        has = np.array([len(shapes) > place for shapes in bodies.composition])
         has = has.reshape(-1, *(1,) * (least.ndim - 1))
         least = jnp.where(has, jnp.minimum(least, of(shape.half_lengths, shape.radius)), least)
     return least
@@ -265,34 +267,28 @@ def check_bodies(bodies: Bodies) -> None:
     """
     # Numbers of the host: to read one of an array on a device takes as long as to check a body.
     bodies = jax.tree.map(np.asarray, bodies)
+    positive, not_negative, share = (number("", bounds=each).check for each in (POSITIVE, NOT_NEGATIVE, SHARE))
     all_moments = np.stack([bodies.inertia.x, bodies.inertia.y, bodies.inertia.z], axis=1)
     for index, kind in enumerate(bodies.kinds):
         name = f"body {index} ({kind})"
-        mass = float(bodies.mass[index])
-        if not (mass > 0 and math.isfinite(mass)):
-            raise UserError(f"{name}: mass = {mass:g} kg is not positive and finite; choose one above 0")
+        positive(float(bodies.mass[index]), f"{name}: mass")
         lengths = [
             float(length[index]) for length in (bodies.half_lengths.x, bodies.half_lengths.y, bodies.half_lengths.z)
         ]
         radius = float(bodies.radius[index])
         sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]]}.get(kind, lengths)
         moments = np.sort(all_moments[index])
-        for what, values, unit in (("size", sizes, "m"), ("moment of inertia", moments, "kg m^2")):
+        for what, values in (("size", sizes), ("moment of inertia", moments)):
             for value in values:
-                if not (value > 0 and math.isfinite(value)):
-                    raise UserError(f"{name}: {what} {value:g} {unit} is not positive and finite; choose one above 0")
+                positive(float(value), f"{name}: {what}")
         if moments[2] > (moments[0] + moments[1]) * (1 + ROUNDING):
             least, middle, most = (f"{moment:g}" for moment in moments)
             raise UserError(
                 f"{name}: moments of inertia {least}, {middle}, {most} kg m^2 break the triangle inequality; "
                 f"the largest must be at most {moments[0] + moments[1]:g}, the sum of the others"
             )
-        friction = float(bodies.friction[index])
-        if not (friction >= 0 and math.isfinite(friction)):
-            raise UserError(f"{name}: friction = {friction:g} is negative or not finite; choose 0 or more")
-        restitution = float(bodies.restitution[index])
-        if not 0 <= restitution <= 1:
-            raise UserError(f"{name}: restitution = {restitution:g} is outside [0, 1]; choose one within")
+        not_negative(float(bodies.friction[index]), f"{name}: friction")
+        share(float(bodies.restitution[index]), f"{name}: restitution")
 
 
 def body(
@@ -322,11 +318,7 @@ def body(
     """
     numbers = {"mass": mass, "radius": radius, "friction": friction, "restitution": restitution}
     for name, value in numbers.items():
-        if jnp.ndim(value):
-            raise UserError(
-                f"{kind}: {name} has shape {jnp.shape(value)}, but is one number of one body; make bodies that differ "
-                "one by one and join them with `gather`; a contact has the larger value of its two bodies"
-            )
+        check_shape(f"{kind}: {name}", value, "one number; make bodies that differ one by one, and `gather` them", ())
     x, y, z = (jnp.asarray(moment, dtype=float) for moment in moments)
     a, b, c = (jnp.asarray(length, dtype=float) for length in half_lengths)
     return Bodies(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_number
 from simkit.core.formulation import by_device
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.parts import part
@@ -17,7 +18,6 @@ from simkit.core.settings import formula, number, whole, word
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
-from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import check_apart, contacts, plane_contacts

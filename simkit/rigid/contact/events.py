@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_number
 from simkit.core.formulation import by_device, computed_once
 from simkit.core.implicit import root_change
 from simkit.core.parameter import POSITIVE
@@ -16,7 +17,6 @@ from simkit.core.settings import number, whole
 from simkit.core.status import Status
 from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import dot, norm
-from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import check_apart

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_number
 from simkit.core.formulation import by_device, computed_once, is_for_accelerators
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
@@ -16,7 +17,6 @@ from simkit.core.settings import flag, number, whole
 from simkit.core.status import Status
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
-from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies, thickness
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.collision.broad_phase import FASTER, nearby

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.expressions.evaluation import constant
 from simkit.core.expressions.scope import precision_of
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import Remedy, UserError, nearest
+from simkit.errors import Remedy, UserError, nearest, untaken
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, exponential, multiply, on_sphere, rotate
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, concatenated, copies_of, held, numbers_of, repeat
@@ -295,10 +296,10 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
             planes.append(_plane_of(settings, names))
         else:
             made.append(_entry_of(settings, names, sum(entry.count for entry in made)))
-    _refuse_names(entries, [*(entry.name for entry in made), *plane_names])
+    for index, settings in enumerate(entries):
+        untaken(settings["name"], {other["name"] for other in entries[:index]} - {""}, settings.path("name"))
     count = sum(entry.count for entry in made)
-    if not 0 < count <= MAX_BODIES:
-        raise UserError(f"bodies has {count} bodies; give 1 to {MAX_BODIES} beside the planes")
+    check_integer("number of bodies beside the planes", count, 1, MAX_BODIES)
     of_bodies = [
         entry.name + (f"[{copy}]" if entry.count > 1 else "") if entry.name else ""
         for entry in made
@@ -310,12 +311,6 @@ def group_of(entries: Sequence[Settings], names: Names) -> Group:
         return computed_once(each(lambda *values: jnp.concatenate(values), *parts)) if parts else no_planes()
 
     return Group(tuple(made), all_planes, bool(planes), tuple(of_bodies), tuple(plane_names))
-
-
-def _refuse_names(entries: Sequence[Settings], names: Sequence[str]) -> None:
-    for settings in entries:
-        if settings["name"] and names.count(settings["name"]) > 1:
-            raise settings.refuse("name", f"= '{settings['name']}' is given twice; choose another for one of them")
 
 
 def _plane_of(settings: Settings, names: Names) -> Callable[[Params], Planes]:
@@ -502,14 +497,6 @@ def _refuse_contradictions(settings: Settings, names: Names) -> None:
     Raises:
         UserError: naming the key.
     """
-    for key, others in (
-        ("density", ("mass",)),
-        ("grid", ("count",)),
-        ("random", ("position", "grid")),
-    ):
-        for other in others:
-            if settings[key] is not None and other in settings.given:
-                raise settings.refuse(other, f"has no effect beside {key}; leave one of them out", Remedy("remove"))
     _refuse_of_motion(settings, names)
     if settings["motion"] == "free" and settings["mass"] is None is settings["density"] and "parts" not in settings:
         raise settings.refuse("mass", "is missing; give a mass in kg, or a density in kg/m^3")
@@ -522,10 +509,6 @@ def _refuse_of_motion(settings: Settings, names: Names) -> None:
         UserError: naming the key.
     """
     motion = settings["motion"]
-    idle = ("velocity", "angular_velocity", "random", "scatter") if motion == "prescribed" else ()
-    for key in (*idle, *(("mass", "density", "inertia") if motion != "free" else ())):
-        if key in settings.given:
-            raise settings.refuse(key, f"has no effect on motion = '{motion}'; leave it out", Remedy("remove"))
     for key in ("position", "orientation") if motion != "prescribed" else ():
         for index, text in enumerate(settings[key]):
             if names.scope.formula(text, text.takes).takes(TIME):

@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, untaken
 from simkit.rigid.algebra.quaternion import conjugate, multiply, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, norm
 from simkit.rigid.description.bodies import Group, index_of
@@ -82,9 +82,9 @@ def connections_of(entries: Sequence[Settings], group: Group, names: Names) -> C
     first: dict[str, tuple[int, int]] = {}
     for settings in entries:
         name = settings["name"]
-        if name and (name in first or name in {entry.name for entry in group.entries}):
-            raise settings.refuse("name", f"= '{name}' is given twice; choose another for one of them")
-        first |= {name: (len(joints), settings["count"])} if name else {}
+        if name:
+            untaken(name, {*first, *(entry.name for entry in group.entries)}, settings.path("name"))
+            first[name] = (len(joints), settings["count"])
         for copy in range(settings["count"]):
             made, base = _joint_of(settings, copy, group, names)
             joints.append(made)
@@ -134,9 +134,6 @@ def _joint_of(settings: Settings, copy: int, group: Group, names: Names) -> tupl
 
 
 def _refuse_beside_at(settings: Settings, group: Group, first: int, second: int | None) -> None:
-    for key in ("anchor", "base"):
-        if settings[key] is not None:
-            raise settings.refuse(key, "has no effect beside at; leave one of them out")
     for body in (first, second):
         if body is not None and group.entry_of(body)[0].is_random:
             raise settings.refuse("at", "is not known of a body at a random place; give anchor and base")

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known, untaken
 from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, stacked, total
 from simkit.rigid.bodies.bodies import Bodies, unless_held
@@ -189,25 +189,22 @@ def measures_of(
     """
     numbers: list[Measure] = []
     quantities: dict[str, Quantity] = {}
+    names_of_all = [*(entry.name for entry in group.entries if entry.name), *joints.first]
     for index, name in enumerate(settings["measured"]):
         where = f"measured[{index}]"
-        known = {**{entry.name: entry.count for entry in group.entries if entry.name}, **joints.first}
         stem = name.partition("[")[0]
         if stem in joints.first:
             of, declared = _of_joint(name, where, joints)
-        elif stem in known:
-            of, declared = _of_body(name, group.index(name, where)), OF_BODY
         elif name in OF_ALL:
             of, declared = _of_all(name, loads), OF_ALL[name]
         else:
-            hint = nearest(name, [*known, *OF_ALL])
-            raise UserError(f"{where} = {name!r:.60} names no body or joint", hint, key=where)
+            known(stem, [*names_of_all, *OF_ALL], where)
+            of, declared = _of_body(name, group.index(name, where)), OF_BODY
         numbers.append(of)
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
     points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
     for name, point in points.items():
-        if f"{name}.x" in quantities:
-            raise UserError(f"points.{name}: the name '{name}' is that of a measured body; choose another")
+        untaken(f"{name}.x", quantities, f"points.{name}")
         numbers.append(functools.partial(point.measure, name))
         quantities |= {f"{name}.{key}": Quantity(*meaning) for key, meaning in OF_POINT.items()}
     forces: dict[str, tuple[int, int | None, int | None]] = {}
@@ -225,8 +222,7 @@ def measures_of(
         impacts.append(Impact(name, *_touching(impact, group), number=impact["number"]))
         quantities |= _new(f"impacts.{name}", name, OF_IMPACT, quantities)
     for name, one in settings["statistics"].items():
-        if name in quantities or name in KEPT:
-            raise UserError(f"statistics.{name}: another quantity has that name; choose another")
+        untaken(name, {*quantities, *KEPT}, f"statistics.{name}")
         if one["on"] == ():
             raise one.refuse("on", "names no bodies; name some, or leave it out for all")
         numbers.append(_statistic(name, one, group, names))

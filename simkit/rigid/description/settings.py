@@ -92,6 +92,13 @@ BODY = PartTable(
             },
         ),
     },
+    (
+        *excludes("density", ("mass",)),
+        *excludes("grid", ("count",)),
+        *excludes("random", ("position", "grid")),
+        *excludes("motion", ("velocity", "angular_velocity", "random", "scatter"), "prescribed"),
+        *excludes("motion", ("mass", "density", "inertia"), "prescribed", "held"),
+    ),
 )
 PLACE_OF_JOINT = {
     "first": text(
@@ -120,6 +127,7 @@ JOINT = Choice(JOINT_KINDS, "joint", "kind of the joint")
 JOINTS = PartTable(
     (JOINT,),
     {"name": NAME, "count": whole("number of joints of this kind", 1, low=1, high=MAX_BODIES), **PLACE_OF_JOINT},
+    excludes("at", ("anchor", "base")),
 )
 ON_JOINT = {"joint": text("name of the joint that it acts in; `NAME[2]` is the third of its kind")}
 MOTOR = Choice(MOTORS, "motor", "kind of the motor")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer, check_number
 from simkit.core.formulation import computed_once
 from simkit.core.pytrees import pytree
 from simkit.errors import UserError
@@ -293,10 +294,8 @@ def check_indices(joints: Joints, count: int) -> None:
     """
     for index, joint in enumerate(joints):
         for body in (joint.first, joint.second):
-            if body is not None and not 0 <= body < count:
-                raise UserError(
-                    f"{name_of(index, joints)}: there is no body {body}; choose an index in [0, {count - 1}]"
-                )
+            if body is not None:
+                check_integer(f"{name_of(index, joints)}: body", body, 0, count - 1)
 
 
 def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
@@ -318,10 +317,8 @@ def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
     for index, joint in enumerate(joints):
         if all(body is None or bodies.held[body] for body in (joint.first, joint.second)) and HOLDS[joint.kind]:
             raise UserError(f"{name_of(index, joints)} holds nothing that moves: its bodies are held; leave it out")
-        if joint.kind == "distance" and not float(joint.length) > 0:
-            raise UserError(
-                f"{name_of(index, joints)}: length = {float(joint.length):g} m is not positive; choose one above 0"
-            )
+        if joint.kind == "distance":
+            check_number(f"{name_of(index, joints)}: length", joint.length)
     placed = place(joints, motion)
     rows = jacobian(joints, placed, count)
     violation, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))

@@ -11,7 +11,7 @@ from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.settings import formula, several
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, rotate, unit
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, normalize
 from simkit.rigid.bodies.bodies import Bodies
@@ -94,8 +94,7 @@ def joint(
         UserError: for an unknown kind, a joint of a body with itself, or an axis without a direction.
     """
     name = f"{kind} joint of body {first} with {'the world' if second is None else f'body {second}'}"
-    if kind not in HOLDS:
-        raise UserError(f"joint of kind {kind!r} is unknown", nearest(str(kind), list(HOLDS)))
+    known(kind, HOLDS, "kind")
     if first == second:
         raise UserError(f"{name} connects a body with itself; name two bodies, or None for the world")
     along = _vector(axis)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_integer
 from simkit.core.parameter import NOT_NEGATIVE
 from simkit.core.parts import part
 from simkit.core.settings import formula
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize, zeros
 from simkit.rigid.bodies.bodies import Bodies
@@ -293,8 +293,7 @@ def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
         UserError: if there is no such body.
     """
     count = len(bodies.mass)
-    if not 0 <= body < count:
-        raise UserError(f"a load acts on body {body}, which does not exist; choose an index in [0, {count - 1}]")
+    check_integer("body of a load", body, 0, count - 1)
 
     def padded(component: jax.Array) -> jax.Array:
         zero = jnp.zeros_like(bodies.mass)

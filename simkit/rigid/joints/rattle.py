@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_integer
 from simkit.core.formulation import computed_once
 from simkit.core.parts import declaration_of, part
 from simkit.core.pytrees import pytree
@@ -16,7 +17,6 @@ from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, each, norm
-from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, momentum_of_rotation
 from simkit.rigid.contact.compliant import Compliant

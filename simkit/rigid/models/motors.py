@@ -6,7 +6,7 @@ from typing import Any
 
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE
 from simkit.core.settings import declared, needs, number, word
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, known
 from simkit.rigid.models.source import library
 
 
@@ -40,10 +40,7 @@ def add_motors(spec: Any, motors: Mapping[str, Motor]) -> None:
     mujoco = library("mujoco")
     joints, taken = {joint.name: joint for joint in spec.joints}, {actuator.name for actuator in spec.actuators}
     for name, motor in motors.items():
-        if name not in joints:
-            raise UserError(
-                f"motors: the model has no joint '{name}'", nearest(name, [each for each in joints if each])
-            )
+        known(name, [each for each in joints if each], "motors")
         if joints[name].type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise UserError(f"motors.{name}: the joint turns in several ways; drive hinges and sliders only")
         actuator = spec.add_actuator(

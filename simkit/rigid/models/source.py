@@ -1,16 +1,14 @@
 """Reader of articulated models in MJCF or URDF, with one-line errors."""
 
 import contextlib
-import importlib
 import importlib.util
 import io
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, known, one_line, package
 from simkit.rigid.models.model_text import checked, shown
 
 PACKAGE = "brax:"
@@ -23,12 +21,8 @@ def library(name: str) -> Any:
     Raises:
         UserError: if it is not installed.
     """
-    try:
-        with quiet():
-            return importlib.import_module(name)
-    except ImportError as error:
-        package = {"mujoco.mjx": "mujoco-mjx"}.get(name, name.split(".")[0])
-        raise UserError(f"{name} cannot be imported ({error}); install it with: pip install {package}") from error
+    with quiet():
+        return package(name, name, {"mujoco.mjx": "mujoco-mjx"}.get(name, name.partition(".")[0]))
 
 
 @contextlib.contextmanager
@@ -142,11 +136,6 @@ def _existing(text: str) -> Path:
 
 
 def _in_package(name: str) -> Path:
-    package = importlib.util.find_spec("brax")
-    if package is None or not package.submodule_search_locations:
-        raise UserError(f"model = 'brax:{name}' needs the package brax; install it with: pip install brax")
-    folder = Path(package.submodule_search_locations[0]) / "envs" / "assets"
-    if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
-        models = sorted(path.name for path in folder.glob("*.xml"))
-        raise UserError(f"brax has no model {shown(name)}", nearest(name, models))
-    return folder / name
+    package = importlib.util.find_spec("brax") or library("brax").__spec__
+    folder = Path(str(package.origin)).parent / "envs" / "assets"
+    return folder / known(name, sorted(path.name for path in folder.glob("*.xml")), "model of brax")

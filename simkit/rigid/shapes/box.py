@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_shape
 from simkit.core.settings import either, several
-from simkit.errors import UserError
 from simkit.rigid.bodies.bodies import Bodies, Number, body
 from simkit.rigid.shapes.solid import size, solid
 
@@ -41,8 +41,7 @@ def box(mass: Number, lengths: Sequence[Number] | Number, friction: Number = 0.0
     """
     if isinstance(lengths, jax.Array | np.ndarray | np.generic | float | int):
         lengths = [lengths[i] for i in range(len(lengths))] if np.ndim(lengths) else [lengths] * 3  # pyright: ignore
-    if len(lengths) != 3:
-        raise UserError(f"a box has {len(lengths)} lengths; give three, along its axes, or one for a cube")
+    check_shape("lengths", lengths, "three, along the axes of the box, or one for a cube", (3,))
     a, b, c = (jnp.asarray(length) ** 2 for length in lengths)
     per_length = jnp.asarray(mass) / 12
     moments = (per_length * (b + c), per_length * (c + a), per_length * (a + b))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
+from simkit.core.arguments import check_shape
 from simkit.core.settings import several
-from simkit.errors import UserError
 from simkit.rigid.bodies.bodies import Bodies, Number, body
 from simkit.rigid.shapes.form import Form
 from simkit.rigid.shapes.solid import size, solid
@@ -35,8 +35,7 @@ def ellipsoid(mass: Number, half_axes: Sequence[Number], friction: Number = 0.0,
         >>> print(f"{1e6 * egg.inertia.x:.1f} and {1e6 * egg.inertia.z:.1f} kg cm^2 / 100")
         15.6 and 9.6 kg cm^2 / 100
     """
-    if len(half_axes) != 3:
-        raise UserError(f"an ellipsoid has {len(half_axes)} half axes; give three, along x, y and z")
+    check_shape("half_axes", half_axes, "three, along x, y and z", (3,))
     a, b, c = (jnp.asarray(length) ** 2 for length in half_axes)
     fifth = jnp.asarray(mass) / 5
     moments = (fifth * (b + c), fifth * (c + a), fifth * (a + b))

@@ -189,7 +189,7 @@ def test_number_of_threads_is_checked():
 
 def test_missing_package_is_refused_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(UserError, match=r"not installed: pip install 'simkit-physics\[onnx\]'"):
+    with pytest.raises(UserError, match=r"needs the package onnx: pip install 'simkit-physics\[onnx\]'"):
         convert(jnp.sin, jnp.ones(2))
 
 

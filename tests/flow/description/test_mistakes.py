@@ -95,7 +95,7 @@ MISTAKES = {
     "a velocity on a pressure side": ("axes.y.lower", {"kind": "pressure", "v": 1}, "axes.y.lower.v has no effect on"),
     "several kinds": ("axes.y.lower", ["wall", "inflow"], "axes.y.lower[1].where is missing"),
     "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of free_slip, inflow"),
-    "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower has no effect beside periodic; leave one"),
+    "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower has no effect beside periodic; leave it out"),
     "an inflow without velocity": (
         "axes.y",
         {**WALLS, "lower": "inflow", "upper": "outflow"},
@@ -106,14 +106,18 @@ MISTAKES = {
     "a velocity along a free side": ("axes.y.upper", {"kind": "free_slip", "u": 1}, "axes.y.upper.u has no effect on"),
     "a free side drawn as a wall": ("axes.y.upper", {"kind": "free_slip", "drawn": "hot"}, "axes.y.upper.drawn has"),
     "a third component": ("force.z", 1, "force.z is along z, and the flow is plane; remove it, or give axes.z"),
-    "two ends": ("axes.x.to", 2, "axes.x: give either where the axis ends, 'to', or its 'length'"),
-    "no cells": ("axes.x.cells", None, "axes.x: nothing says its cells; give one of cells, refined and faces"),
+    "two ends": ("axes.x.to", 2, "axes.x.length is given beside to; give one of to, length"),
+    "no cells": ("axes.x.cells", None, "axes.x: give one of cells, refined, faces"),
     "faces that fall": (
         "axes.y",
         {"faces": [0, 1, 2, 1, 3], "lower": "wall", "upper": "wall"},
         "axes.y.faces: faces do not increase",
     ),
-    "a stream function and components": ("initial", {"stream_function": "x", "u": "y"}, "initial.stream_function is"),
+    "a stream function and components": (
+        "initial",
+        {"stream_function": "x", "u": "y"},
+        "initial.u has no effect beside stream_function",
+    ),
     "a flow rate between sides": ("axes", {"x": WALLS, "y": WALLS}, "axis x is bounded"),
     "a scalar with the name of a diagnostic": (
         "scalars.largest_velocity",
@@ -153,7 +157,7 @@ MISTAKES = {
     "several time steps": ("parameters.time_step", [0.01, 0.02], "parameter 'time_step' is a table or an array"),
     "no time step": ("parameters.time_step", [], "parameter 'time_step' is a table or an array; give one number"),
     "a parameter beyond float64": ("parameters.nu", 10**400, "parameter 'nu' is an integer beyond the range of float"),
-    "a parameter that is a coordinate": ("parameters.x", 1.0, "parameter 'x' has the name of another value"),
+    "a parameter that is a coordinate": ("parameters.x", 1.0, "params.x: the name 'x' is taken"),
 }
 
 

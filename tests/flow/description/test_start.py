@@ -93,7 +93,7 @@ ONES = np.ones((8, 10))
 @every(
     [
         ({"u": ONES}, {}, "start has no 'v', at the cell centers, nor 'v_face', but only u"),
-        ({"u": ONES, "v": ONES.T}, {}, r"start: 'v' has the shape \[10, 8\], and the flow \[8, 10\]"),
+        ({"u": ONES, "v": ONES.T}, {}, r"start: 'v' has shape \(10, 8\); give one number at each point, \(8, 10\)"),
         ({"u": ONES, "v": ONES * np.nan}, {}, r"start\.v: the number at index \[0, 0\] of \[8, 10\] is not finite"),
         ({"u": ONES, "v": ONES}, {"initial": {"u": 1}}, "initial.u is given beside start"),
         ({"u": ONES, "v": ONES, "dye": ONES}, {"scalars": DYE}, "scalars.dye.initial is in start, too"),

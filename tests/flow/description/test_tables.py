@@ -103,7 +103,7 @@ LISTS = {"x": [0, 1], "y": [0, 1], "at": "y"}
 MISTAKES = {
     "a column twice": ("y, speed, speed\n0, 1, 2\n1, 1, 2\n", "has 2 columns 'speed'; name each apart"),
     "digits apart": ("y, speed\n0, 1_0\n1, 1\n", "'1_0' is not a finite number"),
-    "a missing column": ("y, u\n0, 1\n1, 1\n", r"inflow.csv has no column 'speed'; did you mean|known names: u, y"),
+    "a missing column": ("y, u\n0, 1\n1, 1\n", r"inflow.csv: column = 'speed' is unknown; choose one of y, u"),
     "a word": ("y, speed\n0, 1\n\n1, fast\n", r"inflow.csv, line 4, column 'speed': 'fast' is not a finite number"),
     "no number": ("y;speed\n0;1\n1;nan\n", r"line 3, column 'speed': 'nan' is not a finite number"),
     "a short row": ("y speed\n0 1\n1\n", r"line 3, column 'speed': '' is not a finite number"),

@@ -247,7 +247,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
 @every(
     ("molecule", "options", "message"),
     [
-        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms: 'C' is no species"),
+        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms = 'C' is unknown"),
         ({"atoms": []}, {}, "names no atom"),
         (
             {"bonds": [{"potential": "harmonic", "members": [[0, 4]]}]},
@@ -261,7 +261,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
         ),
         ({"bonds": [{"potential": "fene", "members": "chain"}]}, {}, "values.extent is missing"),
         ({"bonds": [{"energy": "k*x", "members": "chain"}]}, {}, "energy"),
-        ({"bonds": [{"energy": "k", "members": "chain"}]}, {}, "does not depend on the length r"),
+        ({"bonds": [{"energy": "k", "members": "chain"}]}, {}, "does not depend on r"),
         ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not a known key"),
         ({"atoms": ["A"], "bonds": [], "angles": [{"energy": "k*theta"}]}, {}, "gives no angles"),
         ({"coordinates": [[0, 0, 0]]}, {}, "1 places for 4 atoms"),
@@ -270,7 +270,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
         ({"coordinates": [[0, 0, 0]] * 4, "bond_length": 1}, {}, "has no effect beside coordinates"),
         ({"bonds": [{"potential": "harmonic", "members": [[0, 1], [2, 3]]}]}, {}, "coordinates is missing"),
         ({"dihedrals": [{"energy": "k*phi"}]}, {"dimension": 2, "cell": {"lengths": [9, 9]}}, "three dimensions"),
-        ({"angles": [{"energy": "k*theta"}]}, {"parameters": {"theta": 1.0, "k": 1.0}}, "'theta' has the name of"),
+        ({"angles": [{"energy": "k*theta"}]}, {"parameters": {"theta": 1.0, "k": 1.0}}, "the name 'theta' is taken"),
         ({"count": 40}, {"start": {"lattice": "face_centered_cubic", "repeats": [1, 1, 40]}}, "lattice"),
         ({}, {"start": {"positions": [[0, 0, 0]] * 3}}, "counts make 4 particles, and there are 3 places"),
         ({}, {"observed": ["energy_of_particle"]}, "bonds"),

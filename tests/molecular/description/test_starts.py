@@ -112,7 +112,7 @@ MISTAKES = {
         "Ar, Ne",
     ),
     "no cutoff": ({"text": BOXED}, "interactions[0].cutoff is missing; in a cell that repeats an energy must end"),
-    "no cell to relax": ({"text": ONE, "relax": {"cell": True}}, "relax.cell = true needs a cell that repeats"),
+    "no cell to relax": ({"text": ONE, "relax": {"cell": True}}, "relax.cell needs a cell that repeats"),
     "too many pairs": ({"text": MANY}, "interactions[0].cutoff is missing; 17576 particles have too many pairs"),
 }
 

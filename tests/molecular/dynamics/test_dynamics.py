@@ -237,7 +237,7 @@ def fluid(repeats=(4, 4, 4), **averages):
     [
         ({"repeats": (5, 5)}, "start.repeats"),
         ({"every": 0}, r"averages.every = 0 is not an integer of at least 1"),
-        ({"of": ["presure"]}, r"averages.of.*'presure' is no diagnostic.*did you mean 'pressure'"),
+        ({"of": ["presure"]}, r"averages.of.*'presure' is unknown.*did you mean 'pressure'"),
         ({"radial_distribution": {"reach": 3.0, "bins": 2}}, r"averages.radial_distribution.bins = 2"),
     ],
 )

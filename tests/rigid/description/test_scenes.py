@@ -64,7 +64,7 @@ def test_statistics_are_of_the_named_bodies():
         started(BALL, statistics={"of": {"of": "x", "on": ["balls"]}})
     with pytest.raises(UserError, match=r"statistics\.of\.on names no bodies"):
         started(BALL, statistics={"of": {"of": "x", "on": []}})
-    with pytest.raises(UserError, match=r"statistics\.energy: another quantity has that name"):
+    with pytest.raises(UserError, match=r"statistics\.energy: the name 'energy' is taken"):
         started(BALL, statistics={"energy": {"of": "x"}})
 
 
@@ -133,7 +133,10 @@ MISTAKES = {
         "bodies[0].mass has no effect on shape = 'plane', which is fixed at normal and offset; leave it out",
     ),
     "no mass": (with_entry("bodies", motion="free", position=None), "bodies[0].mass is missing; give a mass in kg"),
-    "a mass of a held body": (with_entry("bodies", mass=1), "bodies[0].mass has no effect on motion = 'prescribed'"),
+    "a mass of a held body": (
+        with_entry("bodies", mass=1),
+        "bodies[0].mass has no effect beside motion = 'prescribed'",
+    ),
     "a time of a free body": (
         with_entry("bodies", motion="free", mass=1),
         "bodies[0].position[0] takes the time; set motion = 'prescribed'",
@@ -147,7 +150,7 @@ MISTAKES = {
         "bodies[0].position[0]: column 1 of '>>>b*time': 'b' is not known here",
     ),
     "a number out of bounds": (with_entry("bodies", lengths=[1, 1, "-a"]), "bodies[0].lengths[2]: '-a' = -0.1"),
-    "a name twice": (with_entry("bodies", name="rod"), "bodies[0].name = 'rod' is given twice"),
+    "a name twice": (with_entry("bodies", name="rod"), "bodies[1].name: the name 'rod' is taken"),
     "an unknown body": (
         with_entry("joints", first="rods"),
         "joints[0].first = 'rods' names no body; did you mean 'rod'?",
@@ -186,7 +189,7 @@ MISTAKES = {
     ),
     "an unknown measure": (
         {**with_entry("motors"), "measured": ["pivt"]},
-        "measured[0] = 'pivt' names no body or joint",
+        "measured[0] = 'pivt' is unknown",
     ),
 }
 

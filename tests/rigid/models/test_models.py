@@ -63,8 +63,8 @@ MALFORMED = {
     "a missing path": ("no/such/model.xml", "model = 'no/such/model.xml' does not exist; give a file of MJCF or URDF"),
     "a folder": ("/tmp", "model = '/tmp' is a directory"),
     "a null character": ("a\x00b", "model = 'a\\x00b' does not exist"),
-    "unknown in brax": ("brax:antt.xml", "brax has no model 'antt.xml'; did you mean 'ant.xml'?"),
-    "outside brax": ("brax:../ant.py", "brax has no model '../ant.py'"),
+    "unknown in brax": ("brax:antt.xml", "model of brax = 'antt.xml' is unknown; did you mean 'ant.xml'?"),
+    "outside brax": ("brax:../ant.py", "model of brax = '../ant.py' is unknown"),
 }
 
 
@@ -401,6 +401,6 @@ def test_motors_drive_a_robot_in_urdf_by_the_names_of_its_joints():
         torque = np.array([torque for _, _, torque in MOTORS.values()])
         wanted = (torque - 2 * 9.81 * 0.3 * np.sin(0.5)) / (0.06 + 2 * 0.3**2)
         np.testing.assert_allclose(state.memory.velocity / 1e-7, wanted, rtol=1e-5)
-    assert "has no joint 'limted'; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
+    assert "motors = 'limted' is unknown; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
     wrong = refusal(mjcf, ROBOT, motors={"limited": {"damping": 1.0}})
     assert "motors.limited" in wrong and "drive" in wrong

@@ -290,10 +290,10 @@ def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
 @every(
     ("name", "text", "message"),
     [
-        ("u", "reynolds", "'u' is already a quantity or coordinate; choose another name"),
-        ("x", "reynolds", "'x' is already a quantity or coordinate; choose another name"),
-        ("frame", "reynolds", "'frame' is a name used by data sets; choose another name"),
-        ("status", "reynolds", "'status' is a name used by data sets; choose another name"),
+        ("u", "reynolds", "the name 'u' is taken; choose another"),
+        ("x", "reynolds", "the name 'x' is taken; choose another"),
+        ("frame", "reynolds", "the name 'frame' is taken; choose another"),
+        ("status", "reynolds", "the name 'status' is taken; choose another"),
         ("wrong", "u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
         ("wrong", "time_mean(u)", "reduces frames, and here is the present one only; make it an objective"),
         ("wrong", 'mean(u, axis="z")', "reduces along 'z'; the array has x, y"),

@@ -286,7 +286,7 @@ def test_bodies_that_overlap_or_nearly_touch_are_refused_by_name():
     pair.check({})
     with pytest.raises(UserError, match=r"at time 1: obstacles 'one' and 'other' come within 0\.06"):
         pair.check({}, (0.0, 1.0))
-    with pytest.raises(UserError, match="points = None of body 'one'; an immersed boundary needs"):
+    with pytest.raises(UserError, match=r"body 'one': points \(see points_around\) = None is not an integer"):
         bodies_in(TUNNEL, "immersed_boundary", {"one": moving}, 0.02)
 
 

@@ -152,7 +152,7 @@ def test_invalid_viscosities_are_refused_when_they_are_used():
     place = uniform_channel((4, 8))
     for viscosity, message in (
         ("viscositi", r"viscosity = 'viscositi' is unknown; did you mean 'viscosity'"),
-        (lambda velocity, params: velocity[1], r"viscosity returns an array of shape \(4, 9\); give one number"),
+        (lambda velocity, params: velocity[1], r"viscosity has shape \(4, 9\); give one number"),
     ):
         with pytest.raises(UserError, match=message):
             explicit_terms(

@@ -69,7 +69,7 @@ def test_a_function_of_frames_and_diagnostics_is_an_objective():
     assert spread[1]["rest"] == pytest.approx(length[1]["rest"], rel=1e-9)
     with pytest.raises(simkit.UserError, match=r"returns float64 of shape \(\d+,\); return one real number"):
         simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["energy"])
-    with pytest.raises(simkit.UserError, match="reads 'enrgy', which is unknown; did you mean 'energy'"):
+    with pytest.raises(simkit.UserError, match="reads = 'enrgy' is unknown; did you mean 'energy'"):
         simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["enrgy"][-1])
     with pytest.raises(
         simkit.UserError, match=r"objective is of type function, .* declare a diagnostic as an objective"
@@ -173,7 +173,7 @@ def test_simulation_without_diagnostics_runs_and_is_not_drawn(tmp_path, capsys):
     assert main(["render", str(tmp_path / "run")]) == 2
     assert message in capsys.readouterr().err
     assert "<img" not in run._repr_html_()
-    with pytest.raises(simkit.UserError, match=r"render\.quantity = 'y' is not a diagnostic of"):
+    with pytest.raises(simkit.UserError, match=r"render\.quantity = 'y' is unknown"):
         simkit.run(bare, steps=2, quantity="y")
 
 

@@ -72,7 +72,7 @@ def test_expressions_work_in_sweeps_optimizations_and_resumed_jobs(eddies, tmp_p
 @every(
     ("before", "after", "message"),
     [
-        ("[quantities.intensity]", "[quantities.speed]", "expression: 'speed' is already a quantity or coordinate"),
+        ("[quantities.intensity]", "[quantities.speed]", "expression: the name 'speed' is taken"),
         ('doc = "how much of the flow fluctuates"', "", "quantities.intensity.doc is missing"),
         ('unit = "U"', "unit = 3", "quantities.fluctuation.unit"),
         ('"time_mean(intensity, after=0.15)"', '"intensify"', "did you mean 'intensity'?"),

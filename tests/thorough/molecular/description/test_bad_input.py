@@ -32,14 +32,14 @@ WRONG = {
     ),
     "a value and a parameter of one name": (
         {"particles": {"A": {"count": 3, "values": {"sigma": 1}}, "B": {"count": 3, "values": {"sigma": 2}}}},
-        "particles: the value 'sigma' of species (values.sigma) and the parameter params.sigma, or a coordinate, have",
+        "particles: values.sigma: the name 'sigma' is taken",
     ),
     "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
-    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
+    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
     "misspelt value of a wall": (
         {"walls": [{"distance": "y", "potential": "lennard_jones", "values": {"epsilom": 1, "sigma": 0.5}}]},
-        "walls[0].values.epsilom is not taken by the energy; did you mean 'epsilon'?",
+        "walls[0].values.epsilom is not a known key; did you mean 'epsilon'?",
     ),
     "missing value of a wall": (
         {"walls": [{"distance": "y", "potential": "morse", "values": {"epsilon": 1, "sigma": 0.5}}]},
@@ -64,13 +64,13 @@ WRONG = {
     "time at rest": ({"fields": [{"energy": "sin(time)"}]}, "'time' is not known here"),
     "no pair": (
         {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2, "A_C": 3}}}]},
-        "interactions[0].values.epsilon: 'A_C' is no pair of species",
+        "interactions[0].values.epsilon = 'A_C' is unknown",
     ),
     "missing pair": (
         {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2}}}]},
         "interactions[0].values.epsilon has no B_B; give it",
     ),
-    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not taken by the"),
+    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not a known key"),
     "idle species": (
         {"interactions": [LJ | {"between": ["A_A"]}]},
         "particles.B: nothing acts on this species; add an interaction between B_B",
