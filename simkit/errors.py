@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import difflib
 import importlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -361,7 +360,13 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     known = list(known)
     if (same := next((one for one in known if one.lower() == name.lower()), None)) is not None:
         return same
-    return next(iter(difflib.get_close_matches(name[:COMPARED], known, n=1, cutoff=0.6)), None)
+    return next(iter(_similar(name[:COMPARED], known, 1, 0.6)), None)
+
+
+def _similar(text: str, names: list[str], count: int, least: float) -> list[str]:
+    import difflib  # only for mistakes
+
+    return difflib.get_close_matches(text, names, n=count, cutoff=least)
 
 
 def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
@@ -375,11 +380,11 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     names, text = list(known), name[:COMPARED].lower()
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []
-    alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
+    alike = _similar(text, names, count, 0.6)
     # A shortened or misspelled word of a long name is not similar to the whole name: compare with its words.
     parts = {one: one.replace(".", "_").split("_") for one in names}
     begin = [one for one in names if any(part.startswith(text) for part in [one, *parts[one]])]
-    near = [one for one in names if difflib.get_close_matches(text, parts[one], n=1, cutoff=0.75)]
+    near = [one for one in names if _similar(text, parts[one], 1, 0.75)]
     have = [one for one in names if text in one]
     return list(dict.fromkeys([*alike, *begin, *near, *have]))[:count]
 

@@ -63,7 +63,10 @@ class Limits:
         Raises:
             UserError: with the limit as data.
         """
-        check_number(what, value, 0, limit)
+        if value > limit:
+            raise UserError(
+                f"{what} = {value} is above the limit of this server, {limit}", key=what, allowed=(1, limit)
+            )
 
 
 class Sandbox:

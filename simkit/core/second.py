@@ -178,5 +178,5 @@ def _like(vector: Arrays, chosen: Arrays) -> Arrays:
     if set(vector) != set(chosen):
         raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
     for name, array in chosen.items():
-        check_shape(f"the vector's '{name}'", vector[name], f"{jnp.shape(array)}", jnp.shape(array))
+        check_shape(f"the vector's '{name}'", vector[name], "that of its parameter", jnp.shape(array))
     return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

@@ -323,7 +323,7 @@ def with_status(status):
         (lambda: optimized([], x=1.0), "wrt names no parameter; name each parameter once"),
         (lambda: optimized(["loss"], x=1.0, loss=1.0), "params.loss: the name 'loss' is taken"),
         (lambda: moved(frequency=1.0), "the vector is of frequency; give an array for frequency, time_step"),
-        (lambda: moved(frequency=[1.0], time_step=1.0), r"'frequency' has shape \(1,\); give one number"),
+        (lambda: moved(frequency=[1.0], time_step=1.0), r"'frequency' has shape \(1,\); give that of its parameter"),
         (lambda: one_key(ensemble(oscillator())), "an ensemble starts from one key per member and was given one key"),
         *((lambda v=v: with_frequency(v), "parameter 'frequency' is .*; give a number, or an array") for v in UNREAL),
         *((lambda s=s: one_key(with_status(s)), f"status gives {kind}") for s, kind in STATUSES),

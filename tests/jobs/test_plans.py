@@ -78,7 +78,7 @@ def test_samples_fill_their_ranges_evenly_and_depend_on_the_seed_alone(method):
         ({"over": {"config.sizes": [2, 3]}}, "sizes"),
         ({"over": {"config.size": "23"}}, "over config.size = '23' is of type str; give a list of values"),
         ({"over": {"frequency": 1.0}}, "over frequency = 1.0 is of type float; give a list of values"),
-        ({"over": {"frequency": {1.0, 2.0}}}, "over frequency = {1.0, 2.0} is no list"),
+        ({"over": {"frequency": {1.0, 2.0}}}, "over frequency = {1.0, 2.0} is of type set; give a list of values"),
         ({"over": {"frequency": []}}, "over frequency has no values; give a list of them"),
         ({"over": {"frequency": [[1.0], [2.0, 3.0]]}}, r"over frequency = \[1\] is no number"),
         ({"over": {"frequency": [1.0, 2.0]}, "frequency": 3.0}, "'frequency' is swept"),

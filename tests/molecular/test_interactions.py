@@ -70,7 +70,7 @@ def test_impossible_arguments_are_refused(options, message):
 
 def test_species_must_fit_particles_and_tables(x64):
     position, cell = configuration("orthorhombic", 2)
-    with pytest.raises(UserError, match="species names 2 particles"):
+    with pytest.raises(UserError, match=r"species has shape \(2,\); give one for each of 48 particles"):
         energy_of(spheres("all_pairs", species=[0, 1]), position, cell, params())
     with pytest.raises(UserError, match="give species, one index"):
         energy_of(spheres("all_pairs", species=None), position, cell, params())

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.arguments import check_number, check_shape
+from simkit.core.arguments import check_shape
 from simkit.core.arrays import Stored
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.functions import UNARY
@@ -162,8 +162,9 @@ class Eddies:
             refuse_out_of_bounds(formula, formula.number(params))
         axes = self._grid.axes
         low, high = 2 * math.pi / max(a.length for a in axes), math.pi / (2 * max(a.length / a.cells for a in axes))
-        if self._is_periodic:  # from one wave along the longest axis to four cells a wave
-            check_number("initial.eddies.wavenumber", self.wavenumber(params), low * (1 - 1e-6), high * (1 + 1e-6))
+        if self._is_periodic and not low * (1 - 1e-6) <= (k := float(self.wavenumber(params))) <= high * (1 + 1e-6):
+            range_ = f"from {low:.4g}, one wave along the longest axis, to {high:.4g}, four cells a wave"
+            raise UserError(f"initial.eddies.wavenumber = {k:.4g} is not one of the grid; choose {range_}")
 
     def __call__(self, params: Params, key: jax.Array, dtype: Any) -> Velocity:
         """Return their velocity."""

@@ -36,6 +36,7 @@ class Moment:
         params: params of the interaction; may hold the time.
         neighbors: neighbors of the interaction, current at the positions.
         velocity: (N, d), of dynamics; ``None`` at rest.
+        kick: change of the velocities by the forces in half a step, (N, d), of a method whose steps end with it.
     """
 
     position: jax.Array
@@ -43,6 +44,7 @@ class Moment:
     params: Params
     neighbors: Any
     velocity: jax.Array | None = None
+    kick: jax.Array | None = None
 
 
 class Observations(NamedTuple):
@@ -209,12 +211,16 @@ def stress_names(dimension: int) -> tuple[str, ...]:
 
 
 def _stress(system: System, moment: Moment) -> Observations:
-    """Return the components of the stress, ``(dE/dstrain - sum m v v) / V``, positive under tension."""
+    """Return the components of the stress, ``(dE/dstrain - sum m (v v + w w)) / V``, positive under tension.
+
+    With velocities half a kick w around those at the end of a step, v, as the temperature has them.
+    """
     stress = system.interaction.stress(moment.position, moment.cell, moment.params, moment.neighbors)
-    if moment.velocity is not None:
-        mass = system.particles.of_each("mass", moment.params)[:, None]
-        volume = spaces.of_cell(moment.cell, system.room.dimension).volume
-        stress = stress - precise_product((mass * moment.velocity).T, moment.velocity) / volume
+    for moved in (moment.velocity, moment.kick):
+        if moved is not None:
+            mass = system.particles.of_each("mass", moment.params)[:, None]
+            volume = spaces.of_cell(moment.cell, system.room.dimension).volume
+            stress = stress - precise_product((mass * moved).T, moved) / volume
     places = (tuple("xyz".index(axis) for axis in axes) for axes in TENSOR[system.room.dimension])
     return Observations(
         {}, {name: stress[place] for name, place in zip(stress_names(len(stress)), places, strict=True)}

@@ -26,6 +26,7 @@ from simkit.molecular.description.padding import unpadded
 from simkit.molecular.description.particles import particles_of, refuse_open
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
+from simkit.molecular.dynamics.brownian import brownian
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.minimizers import Minimizer, largest_norm
@@ -215,10 +216,15 @@ def moved(system: System) -> Simulation:
     def schedule(key: str) -> Callable[[Params, jax.Array], jax.Array]:
         return lambda params, time: computed_once(formulas[key].number(params[OWN], time=time))
 
+    def at(state: DynamicsState, cell: Cell, params: Params, neighbors: Any) -> Moment:
+        kick = None
+        if thermostat is not brownian:  # all others split their steps, which end with half a kick
+            kick = params["time_step"] / 2 * state.force / system.particles.of_each("mass", params[OWN])[:, None]
+        return Moment(system.placed(state.position, cell), cell, params[OWN], neighbors, state.velocity, kick)
+
     def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:
         # Params may have changed since the list was refreshed.
-        neighbors = interaction.refresh(state.neighbors, state.position, cell, params[OWN])
-        return Moment(system.placed(state.position, cell), cell, params[OWN], neighbors, state.velocity)
+        return at(state, cell, params, interaction.refresh(state.neighbors, state.position, cell, params[OWN]))
 
     def of_part(part: Any) -> dict[str, Any]:
         """Return the arguments of a thermostat or barostat: schedules of its values, and its options."""
@@ -235,12 +241,7 @@ def moved(system: System) -> Simulation:
         "observe": lambda state, cell, params: (
             observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
         ),
-        "measure": lambda state, cell, params: (
-            see(
-                system,
-                Moment(system.placed(state.position, cell), cell, params[OWN], state.neighbors, state.velocity),
-            ).numbers
-        ),
+        "measure": lambda state, cell, params: see(system, at(state, cell, params, state.neighbors)).numbers,
         "dimensions": observed_dimensions(system),
     }
     if has_barostat:

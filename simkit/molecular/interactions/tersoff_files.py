@@ -25,6 +25,12 @@ class TersoffEntries(NamedTuple):
     Attributes:
         params: of `simkit.molecular.interactions.tersoff` with species: (S, S) of pairs, (S, S, S) of three atoms.
         bond: lengths and stiffnesses of the bonds of each element in a diamond crystal, (S,) each.
+
+    Example:
+        >>> silicon = "Si Si Si 3 1 0 100390 16.217 -.59825 .78734 1.1e-6 1.73222 471.18 2.85 .15 2.4799 1830.8"
+        >>> entries = molecular.interactions.parse_tersoff(silicon, ["Si"])
+        >>> isinstance(entries, molecular.interactions.TersoffEntries), entries.params["inner"].shape
+        (True, (1, 1, 1))
     """
 
     params: dict[str, np.ndarray]

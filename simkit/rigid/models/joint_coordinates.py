@@ -136,7 +136,8 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         return by_name(joints, params["armature"])[model.dof_jntid]
 
     def stiffness(params: Params) -> jax.Array:
-        return sprung * by_name([joints[each] for each in elastic], params["stiffness"])
+        parts = [joints[each] for each in elastic]
+        return sprung * by_name(parts, params["stiffness"]) if parts else params["time_step"][None][:0]
 
     def inertia(params: Params) -> Inertia:
         mass, moments = description.masses(params)
