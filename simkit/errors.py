@@ -307,13 +307,14 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> Hint:
     return Hint(f"; known names: {', '.join(sorted(set(known)))}" if known else "; there are none, so leave it out")
 
 
-def known(name: Any, names: Collection[str], where: str) -> str:
+def known(name: Any, names: Collection[str], where: str, what: str = "") -> str:
     """Return a name that is among those known.
 
     Args:
         name: what the user wrote.
         names: the names that exist.
         where: path of its key, or name of the argument.
+        what: the names are those of, such as "species".
 
     Raises:
         UserError: if it is not among them; suggests the nearest.
@@ -324,7 +325,7 @@ def known(name: Any, names: Collection[str], where: str) -> str:
     rest = hint if hint.meant or not names else f"; choose one of {', '.join(names)}"
     remedy = Remedy("replace", hint.meant) if hint.meant else None
     raise UserError(
-        f"{where} = {one_line(repr(name), 60)} is unknown",
+        f"{where} = {one_line(repr(name), 60)} is {f'no {what}' if what else 'unknown'}",
         rest,
         key=where.rpartition(": ")[2],
         allowed=names,

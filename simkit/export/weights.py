@@ -41,7 +41,7 @@ def save_weights(weights: Any, file: Path | str, *, overwrite: bool = False) -> 
     """
     path = Path(file)
     arrays = {name: np.ascontiguousarray(leaf) for name, leaf in paths.leaves(weights).items()}
-    if not arrays or "" in arrays:
+    if not arrays or "" in arrays or any(array.dtype.kind in "OUS" for array in arrays.values()):
         raise UserError("save_weights: weights are no tree of named arrays; give a dictionary of them")
     content = _safetensors("save_weights").save(arrays)
     check_replaceable(path, overwrite, is_earlier=lambda old: old[HEADER : HEADER + 1] == b"{")
@@ -82,6 +82,9 @@ def load_weights(file: Path | str, like: Any) -> Any:
         place = "is missing in the file" if different[0] in leaves else f"is not among those of {argument('like')}"
         raise UserError(f"{where}: '{different[0]}' {place}, of {len(different)} such; give weights of this model")
     for name, leaf in leaves.items():
+        if not np.can_cast(arrays[name].dtype, jnp.result_type(leaf), "same_kind"):
+            problem = f"holds {arrays[name].dtype}, and that of this model {jnp.result_type(leaf)}"
+            raise UserError(f"{where}: '{name}' {problem}; give weights of this model")
         if arrays[name].shape != np.shape(leaf):
             problem = f"has shape {arrays[name].shape}, and that of this model {np.shape(leaf)}"
             raise UserError(f"{where}: '{name}' {problem}; give weights of this model")

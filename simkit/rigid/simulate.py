@@ -264,6 +264,8 @@ def simulate(scene: Scene) -> Simulation:
     time_step = scene.params["time_step"]
     if not isinstance(time_step, Parameter):
         time_step = Parameter(time_step, POSITIVE, "s", "time step")
+    low, high = time_step.bounds
+    time_step = dataclasses.replace(time_step, bounds=(max(low, POSITIVE[0]), high))
     return Simulation(
         init=init,
         step=cautioned(step, getattr(dynamics, "second_derivatives", "")),

@@ -15,9 +15,8 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, Scope, precision_of, scope
 from simkit.core.expressions.syntax import FUNCTIONS, dotted, refuse
 from simkit.core.settings import FormulaText, Setting, Settings
-from simkit.core.settings.setting import unknown_key
 from simkit.core.simulation import Params
-from simkit.errors import UserError, known, untaken
+from simkit.errors import UserError, known, nearest, untaken
 from simkit.molecular.interactions.interaction import Interaction, viewed
 
 COORDINATES = ("x", "y", "z")
@@ -93,7 +92,7 @@ class Names:
             UserError: if it names none.
         """
         pairs = {f"{a}_{b}": (i, j) for i, a in enumerate(self.species) for j, b in enumerate(self.species)}
-        return pairs[known(text, pairs, where)]
+        return pairs[known(text, pairs, where, "pair of species")]
 
     def chosen(self, species: tuple[str, ...] | None, where: str) -> np.ndarray:
         """Return the mask of the named species, (S,) booleans; all by default.
@@ -102,7 +101,7 @@ class Names:
             UserError: if one is unknown.
         """
         for name in species or ():
-            known(name, self.species, where)
+            known(name, self.species, where, "species")
         return np.array([species is None or name in species for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:
@@ -154,7 +153,8 @@ def refuse_idle(settings: Settings, arguments: Collection[str]) -> None:
     """
     for name in settings["values"]:
         if name not in arguments:
-            raise unknown_key(name, [name for name in arguments if name != "r"], settings.path("values"))
+            taken = [name for name in arguments if name != "r"]
+            raise UserError(f"{settings.path('values')}.{name} is not taken by the energy", nearest(name, taken))
 
 
 class Numbers:

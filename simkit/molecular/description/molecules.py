@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from simkit.core.arguments import check_distinct
 from simkit.core.settings import Settings
 from simkit.errors import known
 from simkit.molecular.bonded.sites import VirtualSites
@@ -214,14 +215,20 @@ def molecules_of(table: Mapping[str, Settings], species: tuple[str, ...]) -> Mol
         atoms = settings["atoms"]
         names = [name for name, many in atoms.items() for _ in range(many)] if isinstance(atoms, dict) else list(atoms)
         for name in names:
-            known(name, species, settings.path("atoms"))
+            known(name, species, settings.path("atoms"), "species")
         if not names:
             raise settings.refuse("atoms", "names no atom; name at least one species")
         written = (*settings["bonds"], *settings["rigid"])
         bonds = [_members("bonds", each, len(names)) for each in written]
         for each, table_of in zip(bonds, written, strict=True):
             checked_members(each, "bonds", len(names), table_of.path("members"))
-        bonds += [_sites(each, len(names))[:, :2] for each in settings["sites"]]
+        sites = [_sites(each, len(names)) for each in settings["sites"]]
+        check_distinct(settings.path("sites"), placed := [int(atom) for rows in sites for atom in rows[:, 0]])
+        if on_sites := sorted({int(atom) for rows in sites for atom in rows[:, 1:].flat} & set(placed)):
+            raise settings.refuse(
+                "sites", f"place one at atom {on_sites[0]}, a site itself; name the atoms it is between"
+            )
+        bonds += [rows[:, :2] for rows in sites]
         every = np.concatenate([np.zeros((0, 2), int), *map(np.asarray, bonds)])
         checked_members(every, "bonds", len(names), settings.path("bonds"))
         indices = np.array([species.index(name) for name in names], np.int32)

@@ -110,7 +110,7 @@ def _radial_distribution(settings: Settings, system: System) -> Mean:
     reach, bins, particles = settings["reach"], settings["bins"], system.particles
     members = np.arange(particles.count)
     if (name := settings["species"]) is not None:
-        known(name, particles.names, settings.path("species"))
+        known(name, particles.names, settings.path("species"), "species")
         members = np.flatnonzero(particles.species == particles.names.index(name))
 
     def sample(seen: Arrays, past: Any) -> Arrays:

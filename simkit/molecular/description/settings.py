@@ -43,6 +43,7 @@ from simkit.molecular.parts import (
     THERMOSTATS,
 )
 from simkit.molecular.potentials.pair import ENDINGS, MIXING
+from simkit.molecular.spaces import MAX_PARTICLES
 
 FIELD = Choice(FIELDS, "field", "an external energy by name")
 MINIMIZER = Choice(MINIMIZERS, "minimizer", "the method", "lbfgs")
@@ -181,7 +182,12 @@ def number_of_each(doc: str, default: float | None = None, **options: Any) -> Se
 
 
 SPECIES = {
-    "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
+    "count": whole(
+        "number of particles; may be left out if a lattice, structure or positions fix it",
+        None,
+        low=1,
+        high=MAX_PARTICLES,
+    ),
     "mass": number_of_each("mass of each", 1.0, unit="mass", bounds=POSITIVE),
     "diameter": number_of_each(
         "diameter in pictures, and in the least distance of random positions", 1.0, unit="length", bounds=POSITIVE
@@ -310,9 +316,12 @@ MOLECULE = table(
         "atoms": either(
             'species of its atoms, in order, such as ["O", "H", "H"] or { bead = 50 }',
             several(text("a species"), "species of each atom"),
-            named("numbers of atoms by species, one species after the other", whole("number of atoms", low=1)),
+            named(
+                "numbers of atoms by species, one species after the other",
+                whole("number of atoms", low=1, high=MAX_PARTICLES),
+            ),
         ),
-        "count": whole("number of such molecules", 1, low=1),
+        "count": whole("number of such molecules", 1, low=1, high=MAX_PARTICLES),
         "bonds": _terms(BOND, "bond", _members("bond", 2, '"chain" for every two atoms that follow each other')),
         "pairs": _terms(
             BOND,

@@ -40,7 +40,7 @@ def add_motors(spec: Any, motors: Mapping[str, Motor]) -> None:
     mujoco = library("mujoco")
     joints, taken = {joint.name: joint for joint in spec.joints}, {actuator.name for actuator in spec.actuators}
     for name, motor in motors.items():
-        known(name, [each for each in joints if each], "motors")
+        known(name, [each for each in joints if each], "motors", "joint")
         if joints[name].type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             raise UserError(f"motors.{name}: the joint turns in several ways; drive hinges and sliders only")
         actuator = spec.add_actuator(
