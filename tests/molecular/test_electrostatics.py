@@ -46,7 +46,7 @@ def test_energy_force_and_stress_do_not_depend_on_the_split(x64):
     results = []
     for cutoff in (1.8, 2.2):
         coulomb, params = coulomb_energy(cutoff, excluded=EXCLUDED)
-        at = jnp.asarray(PLACES), jnp.asarray(SKEWED), params, ((), ())
+        at = jnp.asarray(PLACES), jnp.asarray(SKEWED), params, ((), (), ())
         results.append(jax.jit(lambda *at, c=coulomb: (c.energy(*at), c.force(*at), c.stress(*at)))(*at))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-7)
@@ -60,7 +60,7 @@ def test_derivatives_by_positions_charges_and_cell_are_central_differences(x64):
     along = tuple(jnp.asarray(random.normal(size=each.shape)) for each in start)
 
     def values(position, cell, charge):
-        at = position, cell, params | {"charge": charge}, ((), ())
+        at = position, cell, params | {"charge": charge}, ((), (), ())
         return jnp.stack([coulomb.energy(*at), jnp.sum(weight * coulomb.force(*at))])
 
     @jax.jit
@@ -69,7 +69,7 @@ def test_derivatives_by_positions_charges_and_cell_are_central_differences(x64):
         value, forward = jax.jvp(values, moved, along)
         pulled = jax.jacrev(values, argnums=(0, 1, 2))(*moved)
         reverse = sum(jnp.sum(g * d, axis=tuple(range(1, g.ndim))) for g, d in zip(pulled, along, strict=True))
-        at = *moved[:2], params | {"charge": moved[2]}, ((), ())
+        at = *moved[:2], params | {"charge": moved[2]}, ((), (), ())
         return value, forward, reverse, pulled[0][0] + coulomb.force(*at)
 
     far2, far1, near1, near2 = (derivatives(step)[0] for step in (-2e-4, -1e-4, 1e-4, 2e-4))

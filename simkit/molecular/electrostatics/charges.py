@@ -1,5 +1,6 @@
 """Charges in a periodic cell: the parts of their Coulomb energy that all Ewald methods share, and their tolerance."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypedDict
@@ -14,6 +15,7 @@ from simkit.core.settings import number
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.bonded.terms import BondedTerms, bonded_terms
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody, combined
 from simkit.molecular.interactions.pair_interaction import Method, pair_interaction
 from simkit.molecular.neighbors.pair_sums import PairParameter, PerParticle
@@ -141,11 +143,10 @@ def charge_interaction(
         check_shape("charges", charge, f"one for each of {len(fraction)} particles", (len(fraction),))
         energy = reciprocal(fraction, cell, charge, damping) - damping / math.sqrt(math.pi) * jnp.sum(charge**2)
         background = math.pi * jnp.sum(charge) ** 2 / (2 * jnp.abs(spaces.determinant(cell)) * damping**2)
-        if len(couples):
-            energy = energy - _excluded_energy(fraction, cell, charge, damping, couples)
         return jnp.asarray(now.constant, kind) * (energy - background)
 
-    return combined(pairs, fractional_interaction(smooth))
+    parts = [_excluded_terms(charges, couples).interaction()] if len(couples) else []
+    return combined(pairs, fractional_interaction(smooth), *parts)
 
 
 def fractional_interaction(energy: Callable[[jax.Array, jax.Array, Params], jax.Array]) -> Interaction:
@@ -188,15 +189,18 @@ def fractional_interaction(energy: Callable[[jax.Array, jax.Array, Params], jax.
     )
 
 
-def _excluded_energy(
-    fraction: jax.Array, cell: jax.Array, charge: jax.Array, damping: jax.Array, couples: np.ndarray
-) -> jax.Array:
-    """Return the energy of excluded pairs that the sum over wave vectors contains, for k = 1."""
-    first, second = jnp.asarray(couples[:, 0]), jnp.asarray(couples[:, 1])
-    apart = fraction[first] - fraction[second]
-    apart = precise_product(apart - jax.lax.stop_gradient(jnp.round(apart)), cell)
-    squared = jnp.sum(apart * apart, axis=1)
-    return jnp.sum(charge[first] * charge[second] * damping * erf_over(damping**2 * squared))
+def _excluded_terms(charges: Callable[[Params], Charges], couples: np.ndarray) -> BondedTerms:
+    """Return minus the energy of excluded pairs that the sum over wave vectors contains, at nearest images."""
+
+    def energy(distance: jax.Array, *, strength: jax.Array, damping: jax.Array) -> jax.Array:
+        return strength * damping * erf_over((damping * distance) ** 2)
+
+    def values(params: Params) -> dict[str, jax.Array]:
+        now = charges(params)
+        first, second = (jnp.asarray(now.charge)[jnp.asarray(atoms)] for atoms in couples.T)
+        return {"strength": -now.constant * first * second, "damping": jnp.asarray(now.damping)}
+
+    return dataclasses.replace(bonded_terms(energy, couples, 2, values, None), is_short=False)
 
 
 def erf_over(squared: jax.Array) -> jax.Array:

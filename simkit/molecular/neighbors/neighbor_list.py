@@ -238,8 +238,8 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
         change = spaces.deformation_between(neighbors.reference_cell, cell)
         reference = reference + precise_product(reference, change)
         shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
-    # Absent particles do not move; one that was there and is NaN makes the list stale.
-    moved = jnp.where(jnp.isnan(reference), 0, position - reference)
+    # Absent particles do not move; one that leaves or comes back, from or to a number, makes the list stale.
+    moved = jnp.where(jnp.isnan(reference) & jnp.isnan(position), 0, position - reference)
     moved = tuple(moved[:, axis] for axis in range(dimension))
     # A move by a whole lattice vector does not count.
     moved = spaces.of_cell(cell, dimension).nearest_image(moved)

@@ -276,3 +276,14 @@ def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64,
     # No infinity can hide in the sum: one less another is not finite either.
     for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
         assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
+
+
+def test_a_particle_that_comes_back_from_nan_is_listed_again(x64):
+    position = jnp.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]])
+    found = neighbor_list.build(position, None, 1.2, 2)
+    gone = neighbor_list.refresh(found, position.at[2].set(jnp.nan), None, 1.0, 1.2)
+    assert int(jnp.sum(listed(gone))) == 2
+    assert int(neighbor_list.refresh(gone, position.at[2].set(jnp.nan), None, 1.0, 1.2).builds) == 2
+    np.testing.assert_array_equal(
+        listed(neighbor_list.refresh(gone, position, None, 1.0, 1.2)), 1 - np.eye(3, dtype=int)
+    )
