@@ -388,13 +388,12 @@ def _largest(problem: _Problem, errors: Impulses) -> jax.Array:
     return largest(computed_once_on_cpu(jnp.concatenate([_flat(speeds.contact), speeds.scalar])))
 
 
-def _searched(problem: _Problem, velocity: jax.Array, impulses: Impulses, slips: Impulses) -> _Search:
+def _searched(
+    problem: _Problem, velocity: jax.Array, impulses: Impulses, slips: Impulses, forces: jax.Array
+) -> _Search:
     """Return the search at velocities and impulses; it goes on above rounding, and where impulses are too large."""
     rows, stiffness = problem.rows, problem.stiffness
     errors = computed_once_on_cpu(_errors(rows, stiffness, slips, impulses))
-    forces = computed_once_on_cpu(
-        applied(problem.matrix, velocity - problem.free) - computed_once_on_cpu(_transposed(rows, impulses))
-    )
     error, size = _largest(problem, errors), _largest(problem, impulses)
     # Roots of kinetic energies: the only common measure of translations and rotations, of heavy and light bodies.
     left = largest(jnp.abs(forces) / problem.root)
@@ -414,7 +413,8 @@ def _begun(problem: _Problem, start: Impulses) -> _Search:
     pushed = refined(problem.mobility, problem.matrix, computed_once_on_cpu(_transposed(rows, start)))
     velocity = computed_once_on_cpu(problem.free + pushed)
     slips = computed_once_on_cpu(_slips(rows, velocity))
-    return _searched(problem, velocity, start, slips)
+    # The velocities are those of the impulses, to rounding.
+    return _searched(problem, velocity, start, slips, jnp.zeros_like(velocity))
 
 
 def _newton_step(problem: _Problem, now: _Search) -> _Search:
@@ -440,7 +440,8 @@ def _newton_step(problem: _Problem, now: _Search) -> _Search:
     velocity, p, slips = computed_once_on_cpu(
         jax.tree.map(lambda a, b: a + length * b, (velocity, p, slips), (change, shift, moved))
     )
-    after = _searched(problem, velocity, p, slips)
+    forces = computed_once_on_cpu(applied(matrix, velocity - problem.free) - computed_once_on_cpu(_transposed(rows, p)))
+    after = _searched(problem, velocity, p, slips, forces)
     better = after.best[2] < now.best[2]
     best = jax.tree.map(lambda a, b: jnp.where(better, a, b), after.best, now.best)
     after = dataclasses.replace(after, best=best)
