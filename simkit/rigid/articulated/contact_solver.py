@@ -52,7 +52,7 @@ STIFFNESS = {"float64": 1e8, "float32": 3e3}
 LENGTHS = (1.0, 0.6, 0.3, 0.1, 0.03)
 # Iterations of the method of multipliers, and most steps of Newton's method before and after them.
 ITERATIONS, FIRST_STEPS, STEPS = 10, 4, 8
-# Error at which Newton's method ends, in spacings of numbers of the size of the largest speed or impulse.
+# Error at which Newton's method ends, in spacings of numbers of the size of the largest speed or impulse, or momentum.
 ROUNDING = 16
 # Impulses per effective mass, in units of the free speed, above which a solution may be that of a contact that wedges,
 # held by its compliance alone; it is then sought from the method of multipliers, which finds others first.
@@ -230,6 +230,7 @@ class _Search:
         velocity: (nv,).
         impulses: of the constraints.
         slips: J v + b.
+        forces: M (v - u) - J^T p, (nv,).
         best: velocities, impulses and largest error of the laws in m/s or rad/s.
         goes_on: whether the best error is above rounding, ().
     """
@@ -237,13 +238,25 @@ class _Search:
     velocity: jax.Array
     impulses: Impulses
     slips: Impulses
+    forces: jax.Array
     best: tuple[jax.Array, Impulses, jax.Array]
     goes_on: jax.Array
 
 
 @pytree
 class _Problem:
-    """Constraints of a step, the inverse of the mass matrix, the stiffness of each row, and the largest free speed."""
+    """Constraints of a step.
+
+    Attributes:
+        matrix: M, (nv, nv).
+        mobility: its inverse.
+        free: velocities u without constraints, (nv,).
+        rows: of the constraints.
+        stiffness: of each row.
+        speed: largest of the free ones in m/s or rad/s.
+        root: roots of the diagonal of M, (nv,).
+        motion: largest product of a root and a free speed, the root of twice a kinetic energy.
+    """
 
     matrix: jax.Array
     mobility: jax.Array
@@ -251,6 +264,8 @@ class _Problem:
     rows: Rows
     stiffness: Impulses
     speed: jax.Array
+    root: jax.Array
+    motion: jax.Array
 
 
 def solve_contacts(
@@ -271,8 +286,16 @@ def solve_contacts(
     """
     given = jax.lax.stop_gradient((matrix, mobility, free, rows))
     speed = largest(jnp.abs(given[2]))
+    root = computed_once_on_cpu(jnp.sqrt(jnp.stack([given[0][n, n] for n in range(len(matrix))])))
     problem = _Problem(
-        matrix=given[0], mobility=given[1], free=given[2], rows=given[3], stiffness=stiffness, speed=speed
+        matrix=given[0],
+        mobility=given[1],
+        free=given[2],
+        rows=given[3],
+        stiffness=stiffness,
+        speed=speed,
+        root=root,
+        motion=largest(root * jnp.abs(given[2])),
     )
     start = jax.lax.stop_gradient(start)
     velocity, impulses = by_device(problem, start, cpu=_solved_on_cpu, accelerator=_solved_elsewhere)
@@ -365,12 +388,23 @@ def _largest(problem: _Problem, errors: Impulses) -> jax.Array:
     return largest(computed_once_on_cpu(jnp.concatenate([_flat(speeds.contact), speeds.scalar])))
 
 
-def _judged(problem: _Problem, impulses: Impulses, slips: Impulses) -> tuple[jax.Array, jax.Array]:
-    """Return the largest error, and whether it is above rounding, or the impulses are too large."""
-    errors = computed_once_on_cpu(_errors(problem.rows, problem.stiffness, slips, impulses))
+def _searched(
+    problem: _Problem, velocity: jax.Array, impulses: Impulses, slips: Impulses, forces: jax.Array
+) -> _Search:
+    """Return the search at velocities and impulses; it goes on above rounding, and where impulses are too large."""
+    rows, stiffness = problem.rows, problem.stiffness
+    errors = computed_once_on_cpu(_errors(rows, stiffness, slips, impulses))
     error, size = _largest(problem, errors), _largest(problem, impulses)
-    rounding = ROUNDING * jnp.finfo(error.dtype).eps * jnp.maximum(problem.speed, size)
-    return error, (error > rounding) | (size > LARGE * problem.speed)
+    # Roots of kinetic energies: the only common measure of translations and rotations, of heavy and light bodies.
+    left = largest(jnp.abs(forces) / problem.root)
+    roots = jax.tree.map(lambda k, a: jnp.abs(a) / jnp.sqrt(k), stiffness, impulses)
+    most = largest(computed_once_on_cpu(jnp.concatenate([_flat(roots.contact), roots.scalar])))
+    most = jnp.maximum(most, problem.motion)
+    scale = jnp.maximum(problem.speed, size)
+    error = jnp.maximum(error, scale * jnp.where(most > 0, left / jnp.where(most > 0, most, 1), 0))
+    goes_on = (error > ROUNDING * jnp.finfo(error.dtype).eps * scale) | (size > LARGE * problem.speed)
+    best = (velocity, impulses, error)
+    return _Search(velocity=velocity, impulses=impulses, slips=slips, forces=forces, best=best, goes_on=goes_on)
 
 
 def _begun(problem: _Problem, start: Impulses) -> _Search:
@@ -379,8 +413,8 @@ def _begun(problem: _Problem, start: Impulses) -> _Search:
     pushed = refined(problem.mobility, problem.matrix, computed_once_on_cpu(_transposed(rows, start)))
     velocity = computed_once_on_cpu(problem.free + pushed)
     slips = computed_once_on_cpu(_slips(rows, velocity))
-    error, goes_on = _judged(problem, start, slips)
-    return _Search(velocity=velocity, impulses=start, slips=slips, best=(velocity, start, error), goes_on=goes_on)
+    # The velocities are those of the impulses, to rounding.
+    return _searched(problem, velocity, start, slips, jnp.zeros_like(velocity))
 
 
 def _newton_step(problem: _Problem, now: _Search) -> _Search:
@@ -390,8 +424,7 @@ def _newton_step(problem: _Problem, now: _Search) -> _Search:
     linear = _linearized(rows, stiffness, slips, p)
     errors, hardness = _errors(rows, stiffness, slips, p), linear.hardness(rows, stiffness)
     linear, errors, hard = computed_once_on_cpu((linear, errors, matrix + hardness))
-    forces = applied(matrix, velocity - problem.free) - _transposed(rows, p)
-    push = computed_once_on_cpu(-(forces + _transposed(rows, computed_once_on_cpu(linear.reduced(errors)))))
+    push = computed_once_on_cpu(-(now.forces + _transposed(rows, computed_once_on_cpu(linear.reduced(errors)))))
     change = computed_once_on_cpu(solve(hard, push, is_symmetric=False))
     moved = computed_once_on_cpu(rates(rows, change))
     shift = computed_once_on_cpu(linear.answer(errors, _times_each(stiffness, moved)))
@@ -407,10 +440,11 @@ def _newton_step(problem: _Problem, now: _Search) -> _Search:
     velocity, p, slips = computed_once_on_cpu(
         jax.tree.map(lambda a, b: a + length * b, (velocity, p, slips), (change, shift, moved))
     )
-    error, goes_on = _judged(problem, p, slips)
-    better = error < now.best[2]
-    best = jax.tree.map(lambda a, b: jnp.where(better, a, b), (velocity, p, error), now.best)
-    after = _Search(velocity=velocity, impulses=p, slips=slips, best=best, goes_on=goes_on)
+    forces = computed_once_on_cpu(applied(matrix, velocity - problem.free) - computed_once_on_cpu(_transposed(rows, p)))
+    after = _searched(problem, velocity, p, slips, forces)
+    better = after.best[2] < now.best[2]
+    best = jax.tree.map(lambda a, b: jnp.where(better, a, b), after.best, now.best)
+    after = dataclasses.replace(after, best=best)
     return jax.tree.map(lambda a, b: jnp.where(now.goes_on, a, b), after, now)
 
 

@@ -1,7 +1,7 @@
-"""The compass walker: its gait as a fixed point, stable, and of period two on steeper slopes, as published.
+"""The compass walker: its gait as a fixed point, stable, and of period two on steeper slopes.
 
 Goswami, Thuilot and Espiau 1998, doi:10.1177/027836499801701202: legs of 1 m with 5 kg in their middle, 10 kg at the
-hip. The first doubling of the period is at a slope of 4.37 degrees.
+hip. The first doubling of the period is published at a slope of 4.37 degrees; here between 4.3 and 4.6 degrees.
 """
 
 import jax

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import simkit
 
@@ -11,10 +10,6 @@ import simkit
 SMALL = 1e-6
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="velocities of a step with contact are rounded to 2e-7 rad/s, so that differences show 7e-5 only",
-)
 def test_a_step_in_which_the_foot_lands_has_the_derivatives_of_central_differences():
     """The foot is 10 um above the floor, and lands in the step. All numbers are compared to the largest, 1,300."""
     with jax.enable_x64(True):

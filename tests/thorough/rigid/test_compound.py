@@ -46,14 +46,14 @@ def test_derivatives_of_principal_moments_and_axes_are_those_of_differences():
 
 def test_an_l_tips_where_its_center_of_mass_is_not_supported():
     """Column and foot have their center of mass 0.1 m beside the edge of the column and 0.15 m above the ground."""
-    simulation = scene([COLUMN, FOOT], method={"name": "impulses", "impacts": 0, "sweeps": 20})
+    simulation = scene([COLUMN, FOOT], method={"name": "impulses", "impacts": 0, "sweeps": 80})
     limit = np.arctan(0.1 / 0.15)
     swept = simkit.sweep(simulation, {"angle": [0.98 * limit, 1.02 * limit]}, steps=100)
     np.testing.assert_allclose(swept["whole.x"][:, 0, 0], 0.05, atol=1e-15)
     np.testing.assert_allclose(swept["whole.z"][:, 0, 0], 0.15, atol=1e-15)
     rests, tips = np.asarray(swept["whole.tilt"][:, 0, -1])
-    # Within the overlap that is not corrected, 2 g dt^2 = 0.5 mm, over the 0.3 m of the ground.
-    assert rests < 1e-3
+    # It stays as it was turned until the impulses have settled: by 3e-6 with 20 sweeps, 8e-8 with 80, 1e-12 with 320.
+    assert rests < 1e-6
     assert tips > 0.03
 
     # The batch is its members one by one.
