@@ -546,8 +546,10 @@ function readBodies(frame, drawing, scale) {
     const isPresent = [...center, ...turn, radius.data[k]].every(Number.isFinite) && turn.some((part) => part !== 0);
     let color = palette[drawing.body_of_shape[k] % palette.length];
     if (scale) {
-      const wide = values.data.length / radius.data.length;
-      const value = wide > 1 ? Math.hypot(...values.data.slice(wide * k, wide * k + wide)) : values.data[k];
+      // A number of each body is that of all of its shapes.
+      const row = drawing.row_of_shape[k];
+      const wide = values.data.length / (1 + Math.max(...drawing.row_of_shape));
+      const value = wide > 1 ? Math.hypot(...values.data.slice(wide * row, wide * row + wide)) : values.data[row];
       color = scale.color(value);
     }
     found.push({

@@ -219,7 +219,7 @@ def test_the_scale_of_a_bond_is_that_of_an_atom_with_twelve_like_neighbors(x64):
         ({"density": "xi_j"}, r"interactions\[0\].density does not depend on r"),
         ({"embedding": "xi"}, r"interactions\[0\].embedding does not depend on rho"),
         ({"embedding": "sqrt(rh)"}, r"'rh' is not known here"),
-        ({"values": {"unused": 1.0}}, r"values.unused is not a known key"),
+        ({"values": {"unused": 1.0}}, r"values.unused is not taken by the energy"),
         ({"tail": True}, r"tail has no effect on potential = 'embedded_atom', whose energy is no sum of pairs"),
     ],
 )

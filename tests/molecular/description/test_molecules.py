@@ -247,7 +247,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
 @every(
     ("molecule", "options", "message"),
     [
-        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms = 'C' is unknown"),
+        ({"atoms": ["A", "C"]}, {}, "molecules.m.atoms = 'C' is no species"),
         ({"atoms": []}, {}, "names no atom"),
         (
             {"bonds": [{"potential": "harmonic", "members": [[0, 4]]}]},
@@ -262,7 +262,7 @@ CHAIN = {"atoms": {"A": 4}, "bonds": [{"potential": "harmonic", "members": "chai
         ({"bonds": [{"potential": "fene", "members": "chain"}]}, {}, "values.extent is missing"),
         ({"bonds": [{"energy": "k*x", "members": "chain"}]}, {}, "energy"),
         ({"bonds": [{"energy": "k", "members": "chain"}]}, {}, "does not depend on r"),
-        ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not a known key"),
+        ({"angles": [{"potential": "harmonic", "values": {"stifness": 1}}]}, {}, "stifness is not taken by the energy"),
         ({"atoms": ["A"], "bonds": [], "angles": [{"energy": "k*theta"}]}, {}, "gives no angles"),
         ({"coordinates": [[0, 0, 0]]}, {}, "1 places for 4 atoms"),
         ({"coordinates": [[0, 0]] * 4}, {}, "2 dimensions, and the system 3"),

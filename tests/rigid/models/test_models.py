@@ -401,6 +401,6 @@ def test_motors_drive_a_robot_in_urdf_by_the_names_of_its_joints():
         torque = np.array([torque for _, _, torque in MOTORS.values()])
         wanted = (torque - 2 * 9.81 * 0.3 * np.sin(0.5)) / (0.06 + 2 * 0.3**2)
         np.testing.assert_allclose(state.memory.velocity / 1e-7, wanted, rtol=1e-5)
-    assert "motors = 'limted' is unknown; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
+    assert "motors = 'limted' is no joint; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
     wrong = refusal(mjcf, ROBOT, motors={"limited": {"damping": 1.0}})
     assert "motors.limited" in wrong and "drive" in wrong
