@@ -204,7 +204,7 @@ def test_a_parameter_that_jax_md_ignores_is_refused_by_name(x64, jax_md):
     right = from_jax_md(depth, box=box, parameters=["epsilon"])
     slope = jax.jit(jax.grad(right.energy, argnums=2))(position, box, params, ())["epsilon"]
     assert float(slope) == pytest.approx(float(energy(position)), rel=1e-12)
-    with pytest.raises(UserError, match="parameter 'epsilom' is not among the params; did you mean 'epsilon'"):
+    with pytest.raises(UserError, match="'epsilom' is unknown; did you mean 'epsilon'"):
         jax.eval_shape(from_jax_md(depth, box=box, parameters=["epsilom"]).energy, position, box, params, ())
 
 
