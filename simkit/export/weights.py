@@ -1,6 +1,5 @@
 """Weights of learned energies, and other branches of parameters, as files of safetensors."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.errors import UserError, argument, one_line
+from simkit.errors import UserError, argument, one_line, package
 from simkit.export.replacing import check_replaceable
 from simkit.storage.files import write_bytes
 
+LIBRARY = ("safetensors.numpy", "a file of weights", "simkit-physics[safetensors]")
 # Bytes of the number before the header of such a file, and the first of the header.
 HEADER = 8
 
@@ -43,7 +43,7 @@ def save_weights(weights: Any, file: Path | str, *, overwrite: bool = False) -> 
     arrays = {name: np.ascontiguousarray(leaf) for name, leaf in paths.leaves(weights).items()}
     if not arrays or "" in arrays or any(array.dtype.kind in "OUS" for array in arrays.values()):
         raise UserError("save_weights: weights are no tree of named arrays; give a dictionary of them")
-    content = _safetensors("save_weights").save(arrays)
+    content = package(*LIBRARY).save(arrays)
     check_replaceable(path, overwrite, is_earlier=lambda old: old[HEADER : HEADER + 1] == b"{")
     write_bytes(path, content)
     return path
@@ -70,7 +70,7 @@ def load_weights(file: Path | str, like: Any) -> Any:
         ...     assert simkit.export.load_weights(file, like={"bias": jnp.zeros(3)})["bias"].tolist() == [0.0, 1.0, 2.0]
     """
     path, where = Path(file), f"load_weights: {one_line(str(file), 60)}"
-    library = _safetensors("load_weights")
+    library = package(*LIBRARY)
     try:
         arrays = library.load(path.read_bytes())
     except OSError as error:
@@ -89,10 +89,3 @@ def load_weights(file: Path | str, like: Any) -> Any:
             problem = f"has shape {arrays[name].shape}, and that of this model {np.shape(leaf)}"
             raise UserError(f"{where}: '{name}' {problem}; give weights of this model")
     return paths.mapped(lambda name, leaf: jnp.asarray(arrays[name], jnp.result_type(leaf)), like)
-
-
-def _safetensors(what: str) -> Any:
-    try:
-        return importlib.import_module("safetensors.numpy")
-    except ImportError:
-        raise UserError(f"{what} needs safetensors: pip install 'simkit-physics[safetensors]'") from None
