@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simkit.core.parts import part
     from simkit.core.pytrees import pytree
     from simkit.core.second import hessian_vector_product
-    from simkit.core.settings import flag, formula, number, whole, word
+    from simkit.core.settings import branch, flag, formula, number, whole, word
     from simkit.core.simulation import described
     from simkit.core.status import at_frames
 
@@ -24,6 +24,7 @@ _HOMES = {
     "converge_with_growth": "converge",
     "described": "simulation",
     "flag": "settings",
+    "branch": "settings",
     "formula": "settings",
     "hessian_vector_product": "second",
     "number": "settings",
@@ -41,6 +42,7 @@ __all__ = [
     "converge_with_growth",
     "described",
     "flag",
+    "branch",
     "formula",
     "hessian_vector_product",
     "number",

@@ -45,6 +45,19 @@ def leaves(
     return by_path
 
 
+def at(tree: Tree, path: str) -> Tree:
+    """Return the leaf or branch of a tree at a path.
+
+    Args:
+        tree: any.
+        path: of a leaf or branch.
+    """
+    for step in path.split("."):
+        children = _children(tree, path)
+        tree = dict(children[0])[step] if children else tree
+    return tree
+
+
 def replaced(tree: Tree, values: Mapping[str, Any]) -> Tree:
     """Return a tree with other leaves.
 

@@ -33,6 +33,7 @@ POTENTIALS = Registry(
         "particle_mesh_ewald": "simkit.molecular.electrostatics.particle_mesh:many_body",
         "reaction_field": "simkit.molecular.potentials.coulomb:reaction_field",
         "soft_sphere": "simkit.molecular.potentials.soft_sphere:soft_sphere",
+        "splines": "simkit.molecular.interactions.splines:splines",
         "stillinger_weber": "simkit.molecular.interactions.stillinger_weber:many_body",
         "tersoff": "simkit.molecular.interactions.tersoff:many_body",
         "tersoff_file": "simkit.molecular.interactions.tersoff_files:tersoff_file",

@@ -1,6 +1,7 @@
 """Settings of a system as data: declarations of the keys of tables, and the check of tables against them."""
 
 from simkit.core.settings.kinds import (
+    branch,
     condition,
     either,
     flag,
@@ -42,6 +43,7 @@ __all__ = [
     "Setting",
     "Settings",
     "arguments",
+    "branch",
     "condition",
     "declared",
     "declares",

@@ -243,6 +243,23 @@ def formula(
     return dataclasses.replace(setting, unit=unit, bounds=bounds)
 
 
+def branch(doc: str, *, unit: str = "") -> Setting:
+    """Return a setting that names a parameter of any shape, or a branch of parameters, such as weights of a network.
+
+    Where a table leaves it out, it is the parameter or the branch of its own name.
+
+    Args:
+        doc: its meaning.
+        unit: unit in words.
+
+    Example:
+        >>> core.branch("weights of the network").form
+        'branch'
+    """
+    setting = formula(doc, unit=unit)
+    return dataclasses.replace(setting, kind="a parameter, or a branch of parameters", form="branch")
+
+
 def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()) -> Setting:
     """Return a setting that is a condition, an expression with the value true or false, kept as `FormulaText`.
 

@@ -12,7 +12,7 @@ from simkit.core.parameter import UNBOUNDED
 from simkit.core.paths import below
 from simkit.errors import Mistakes, Remedy, UserError, nearest, one_line
 
-type Form = Literal["value", "list", "table", "names", "arrays"]
+type Form = Literal["value", "list", "table", "names", "arrays", "branch"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +47,9 @@ class Setting:
             chooses are those of the packages that are then installed.
         is_required: whether the key must be given.
         describe: ``() -> `` JSON Schema of its values.
-        form: whether it is a list, a table of declared keys, a table of names chosen by the user, arrays by name, or a
-            single value; of a setting that may be written in several ways, the form of the first one.
+        form: whether it is a list, a table of declared keys, a table of names chosen by the user, arrays by name, the
+            path of parameters, or a single value; of a setting that may be written in several ways, the form of the
+            first one.
         unit: unit of a formula, in words such as ``"energy"``; empty for pure numbers and other values.
         bounds: lowest and highest value of a number or formula.
         example: value in place of a wrong or missing one without default, to look for further mistakes.

@@ -23,6 +23,7 @@ from simkit.molecular.description.formulas import TIME, Names, names_of
 from simkit.molecular.description.interactions import (
     Interactions,
     StiffnessAt,
+    branches_taken,
     images_of,
     interactions_of,
     scale_of,
@@ -194,7 +195,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> System:
     params = as_arrays(parameters)
     values, angles = value_names(table), angle_names(settings["molecules"])
     constants = constants_of(settings["units"], {*paths.leaves(params), *values, *angles})
-    names = names_of(params, constants | settings["derived"], values, tuple(table), angles)
+    branches = branches_taken(settings["interactions"], params)
+    names = names_of(params, constants | settings["derived"], values, tuple(table), angles, branches)
     refuse_idle_values(table, settings, values_taken(settings["interactions"]))
     places = START.call(start, (Places,), start, names)
     dimension = _dimension(settings, places)

@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,8 +64,8 @@ class Names:
             raise UserError(f"{where} is missing; give a number or an expression, or a parameter of that name")
         return FormulaText(str(default), where)
 
-    def of_one_species(self, settings: Settings, declared: Mapping[str, Setting]) -> dict[str, Formula]:
-        """Return the values of an interaction of one species, each one number; see `usual_value`.
+    def of_one_species(self, settings: Settings, declared: Mapping[str, Setting]) -> "dict[str, Formula | Branch]":
+        """Return the values of an interaction of one species, each one number or a branch; see `usual_value`.
 
         Args:
             settings: of the interaction or wall.
@@ -77,6 +77,9 @@ class Names:
         refuse_idle(settings, declared)
         formulas = {}
         for name, setting in declared.items():
+            if setting.form == "branch":
+                formulas[name] = Branch(branch_of(settings, name))
+                continue
             value = settings["values"].get(name) or self.usual_value(settings, name, setting.default)
             if not isinstance(value, FormulaText):
                 raise UserError(
@@ -110,12 +113,53 @@ class Names:
         return {name: (table + table.T) / 2 for name, table in tables.items()}
 
 
+class Branch(NamedTuple):
+    """A branch of the parameters, or one of them of any shape, in the place of a formula."""
+
+    path: str
+
+    def number(self, params: Params) -> Any:
+        """Return its array, or the tree of its arrays."""
+        return paths.at(params, self.path)
+
+
+def branch_of(settings: Settings, name: str) -> str:
+    """Return the path of the parameters that a value of an interaction takes whole, by default those of its name.
+
+    Args:
+        settings: of the interaction.
+        name: of the value.
+    """
+    written = settings["values"].get(name)
+    return name if written is None else written.text if isinstance(written, FormulaText) else ""
+
+
+def branches_of(settings: Settings, declared: Mapping[str, Setting], params: Params) -> list[str]:
+    """Return the paths of all parameters that an interaction takes whole.
+
+    Args:
+        settings: of the interaction.
+        declared: values that its energy takes.
+        params: the default parameters.
+
+    Raises:
+        UserError: if there are none at a path.
+    """
+    leaves, found = paths.leaves(params), list[str]()
+    for name in (name for name, setting in declared.items() if setting.form == "branch"):
+        path = branch_of(settings, name)
+        where = f"{settings.path('values')}.{name}"
+        found += [path] if paths.is_branch(path, leaves) else [known(path, leaves, where, "parameter")]
+    return found
+
+
 def names_of(
     params: Params,
     derived: Mapping[str, FormulaText],
     values: Collection[str],
     species: tuple[str, ...],
     angles: tuple[str, ...] = (),
+    branches: tuple[str, ...] = (),
 ) -> Names:
     """Return the names that formulas may use.
 
@@ -125,12 +169,15 @@ def names_of(
         values: names of numbers of each species.
         species: names of the species.
         angles: names of the angles of which energies are given.
+        branches: paths of parameters of any shape, which energies take whole.
 
     Raises:
         UserError: if a name is taken twice, or a parameter is neither a number nor a table by pair of species.
     """
     count, tables = len(species), []
     for name, value in paths.leaves(params).items():
+        if name in branches or any(name.startswith(f"{path}.") for path in branches):
+            continue
         wanted = f"one number, or a table of {count} rows of {count}, by pair of the species {', '.join(species)}"
         check_shape(f"parameter '{name}'", value, wanted, (), (count, count))
         if value.ndim:

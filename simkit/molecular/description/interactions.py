@@ -19,7 +19,7 @@ from simkit.molecular.bonded.potentials import AngularPotential
 from simkit.molecular.description.bonded_energies import BondedEnergy, one_four_terms, whole_molecules
 from simkit.molecular.description.embedded_atoms import EmbeddedAtomFormulas, embedded_atom_term
 from simkit.molecular.description.fields import Field, curvature, slope
-from simkit.molecular.description.formulas import TIME, Names, with_converted_params
+from simkit.molecular.description.formulas import TIME, Names, branches_of, with_converted_params
 from simkit.molecular.description.pair_energies import (
     JaxMdEnergy,
     PairTerm,
@@ -299,6 +299,20 @@ def _many_body_term(
         of_two=body.of_two,
         of_particles=body.of_particles,
     )
+
+
+def branches_taken(settings: Sequence[Settings], params: Params) -> tuple[str, ...]:
+    """Return the paths of parameters of any shape that interactions by name take.
+
+    Args:
+        settings: settings of each interaction.
+        params: the default parameters.
+
+    Raises:
+        UserError: if there are none at a path.
+    """
+    declared = ((each, declaration_of(POTENTIAL.part(each)).values) for each in settings)
+    return tuple(path for each, values in declared for path in branches_of(each, values, params))
 
 
 def values_taken(settings: Sequence[Settings]) -> set[str]:

@@ -1,14 +1,12 @@
 """Pair energy learned from the structure of a liquid: inverse Monte Carlo, in the weights of splines."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.formulation import precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
 from simkit.core.rollout import segment
@@ -20,21 +18,17 @@ from simkit.molecular import spaces
 from simkit.molecular.dynamics.langevin import langevin
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.interactions.learned import learned_energy
-from simkit.molecular.neighbors.pairs import Pairs, all_pairs
+from simkit.molecular.interactions.splines import NEAREST, basis, spline_energy, sum_over_pairs
+from simkit.molecular.neighbors.pairs import all_pairs
 from simkit.molecular.potentials import lennard_jones, switched
-from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import lattices
 
 DIMENSION = 2
-# Distance of the first knot of the splines, in units of the reach: closer pairs are rarer than samples.
-NEAREST = 0.34
-# Distance of the repulsion before learning, about (CORE / r)^12 in units of the temperature and of the reach.
-CORE = 0.42
 # Largest change of a weight in one iteration, in units of the temperature, and iterations after which it halves.
 LARGEST, HALVED = 1.0, 4.0
 POINTS = 81
 
+WEIGHTS = "of the splines before learning, from near to far; they may come from another run"
 PARAMETERS = {
     "temperature": Parameter(1.0, POSITIVE, "energy", "temperature of the liquid, and of the one that learns"),
     "density": Parameter(0.6, POSITIVE, "1 / length^2", "particles per area"),
@@ -65,27 +59,6 @@ class LearningState:
     target: jax.Array
     mean: jax.Array
     held: jax.Array
-
-
-def splines(distance: jax.Array, knots: int, reach: float) -> jax.Array:
-    """Return cubic B-splines with even knots, (..., K); all vanish with their curvature at the reach.
-
-    Args:
-        distance: length, any shape.
-        knots: number of splines, K.
-        reach: length.
-
-    Example:
-        >>> from simkit.molecular.systems.learned_pair import splines
-        >>> splines(jnp.array([1.25, 2.5]), 4, reach=2.5).shape
-        (2, 4)
-    """
-    first = NEAREST * reach
-    width = (reach - first) / (knots + 1)
-    away = jnp.abs(distance[..., None] - first - width * np.arange(knots)) / width
-    near = 2 / 3 - away**2 + away**3 / 2
-    far = jnp.clip(2 - away, 0, None) ** 3 / 6
-    return jnp.where(away < 1, near, far)
 
 
 def solved(matrix: jax.Array, right: jax.Array) -> jax.Array:
@@ -178,24 +151,11 @@ def learned_pair(
     lennard_jones_until_reach = switched(lennard_jones())
     grid = np.linspace(NEAREST * reach, reach, POINTS)
 
-    def learned(distance: jax.Array, values: Arrays) -> jax.Array:
-        # It ends at the reach with its curvature: a jump of the force there would spoil derivatives.
-        core = values["temperature"] * (CORE * reach / distance) ** 12 * (1 - (distance / reach) ** 2) ** 3
-        return core + precise_product(splines(distance, knots, reach), values["weights"])
+    learned = spline_energy(reach)
 
     def true(distance: jax.Array, values: Arrays) -> jax.Array:
         ends = {name: jnp.asarray(end, distance.dtype) for name, end in (("cutoff", reach), ("switch_on", 0.8 * reach))}
         return lennard_jones_until_reach.energy(distance, **values, **ends)
-
-    def interaction_of(energy: Callable[[jax.Array, Arrays], jax.Array]) -> Interaction:
-        """Return the interaction of an energy of pairs, whose values are the branch ``pair`` of the params."""
-
-        def total(values: Arrays, position: jax.Array, species: jax.Array | None, cell: Cell, near: Pairs) -> jax.Array:
-            del position, species, cell
-            apart = jnp.where(near.is_pair, near.distance, reach)
-            return jnp.where(near.is_pair, energy(apart, values), 0).sum(axis=1) / 2
-
-        return learned_energy(total, cutoff=reach, weights="pair", capacity=count)
 
     def with_pair(params: Params, values: Arrays) -> Params:
         """Return the params of a liquid."""
@@ -203,7 +163,7 @@ def learned_pair(
         return {"pair": values, "edge": jnp.sqrt(count / params["density"]), **bath}
 
     def of_learned(params: Params, weights: jax.Array) -> Params:
-        return with_pair(params, {"weights": weights, "temperature": params["temperature"]})
+        return with_pair(params, {"weights": weights, "repulsion": params["temperature"]})
 
     def of_true(params: Params) -> Params:
         return with_pair(params, {name: params[name] for name in ("epsilon", "sigma")})
@@ -217,16 +177,16 @@ def learned_pair(
 
         return langevin(interaction, start, params=inner, cell=box)
 
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    numbers = as_arrays(defaults)
-    imitated, imitating = interaction_of(true), interaction_of(learned)
+    parameters = PARAMETERS | {"weights": Parameter(np.zeros(knots), (-100.0, 100.0), "energy", WEIGHTS)}
+    numbers = as_arrays({name: parameter.default for name, parameter in parameters.items()})
+    imitated, imitating = (sum_over_pairs(energy, reach, "pair", count) for energy in (true, learned))
     original = liquid(imitated, of_true(numbers))
-    copy = liquid(imitating, of_learned(numbers, jnp.zeros(knots, numbers["density"].dtype)))
+    copy = liquid(imitating, of_learned(numbers, numbers["weights"]))
 
     def all_splines(position: jax.Array, inner: Params) -> jax.Array:
         """Return the splines summed over all pairs, (K,)."""
         near = all_pairs(position, spaces.of_cell(box(inner), DIMENSION), inner["edge"] * 0 + reach)
-        each = splines(jnp.where(near.is_pair, near.distance, 2 * reach), knots, reach)
+        each = basis(jnp.where(near.is_pair, near.distance, 2 * reach), knots, reach)
         return each.sum(axis=(0, 1)) / 2
 
     def sampled(
@@ -257,9 +217,10 @@ def learned_pair(
             return state, state.position
 
         _, held = jax.lax.scan(later, state, None, held_out)
-        moving = copy.init(of_learned(params, zero), keys[1])
+        weights = params["weights"]
+        moving = copy.init(of_learned(params, weights), keys[1])
         return LearningState(
-            iteration=jnp.int32(0), weights=zero, moving=moving, target=target, mean=zero * jnp.nan, held=held
+            iteration=jnp.int32(0), weights=weights, moving=moving, target=target, mean=zero * jnp.nan, held=held
         )
 
     def step(state: LearningState, params: Params) -> LearningState:
@@ -316,7 +277,7 @@ def learned_pair(
         step=step,
         observe=lambda state, params: {"pair_energy": curve(state, params), "weights": state.weights},
         diagnose=diagnose,
-        params=PARAMETERS,
+        params=parameters,
         status=lambda state, params: jnp.where(
             is_finite(state.weights),
             inner_status(state.moving, of_learned(params, state.weights)),

@@ -1,0 +1,112 @@
+"""Weights of learned energies as a branch of the parameters of a system described as data."""
+
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import simkit
+from simkit import molecular
+from simkit.errors import UserError
+from simkit.molecular.interactions.splines import basis
+from simkit.scenario.made_in_python import load
+
+REACH = 2.5
+WEIGHTS = np.array([0.8, 0.1, -0.9, -0.4, -0.1, 0.0])
+SPLINES = {"potential": "splines", "reach": REACH, "values": {"weights": "net.pair"}}
+DIMER = {
+    "particles": {"A": {}},
+    "start": {"positions": [[0.0, 0.0], [1.2, 0.0]]},
+    "relax": {"force_tolerance": 1e-9},
+}
+# A network of another package: its energy is that of one neuron for each of two radii.
+NETWORK = '''
+import jax.numpy as jnp
+from simkit.core.parts import part
+from simkit.core.settings import branch
+from simkit.molecular.interactions import ManyBody, learned_energy
+
+def energy(weights, position, species, cell, near):
+    r = jnp.where(near.is_pair, near.distance, 2.5)
+    window = jnp.where(near.is_pair, (1 - (r / 2.5) ** 2) ** 3, 0)
+    seen = (window[..., None] * jnp.stack([1 / r**6, jnp.exp(-r)], -1)).sum(axis=1)
+    return (jnp.tanh(seen * weights["in"]) * weights["out"]["each"]).sum(axis=1)
+
+@part(values={"weights": branch("of the network")})
+def network():
+    return ManyBody(learned_energy(energy, cutoff=2.5), reach=lambda weights: jnp.asarray(2.5), bond=None)
+'''
+
+
+def dimer(values, parameters, potential=SPLINES, **settings):
+    return molecular.system(
+        **DIMER | {"interactions": [potential | {"values": values}], "parameters": parameters} | settings
+    )
+
+
+def test_the_slope_of_the_energy_at_rest_by_weights_is_the_splines_at_its_bond(x64):
+    system = dimer({"weights": "net.pair"}, {"net": {"pair": WEIGHTS}, "k": 1.0})
+    run = simkit.run(system, steps=300, every=300)
+    length = float(np.ptp(np.asarray(run["position"][-1, :, 0])))
+    energy, slope = simkit.value_and_grad(system, "net", objective="energy", steps=300)
+    np.testing.assert_allclose(slope["net.pair"], basis(np.asarray(length), 6, REACH), atol=1e-9)
+    # The rest of the energy is the repulsion, (0.42 R / r)^12 (1 - (r / R)^2)^3.
+    core = (0.42 * REACH / length) ** 12 * (1 - (length / REACH) ** 2) ** 3
+    assert energy == pytest.approx(core + float(WEIGHTS @ slope["net.pair"]), rel=1e-12)
+
+
+def test_a_file_has_weights_as_a_list_and_sweeps_and_optimizes_them(x64, tmp_path):
+    file = tmp_path / "pair.toml"
+    file.write_text(
+        f"""
+name = "pair"
+title = "A pair"
+summary = "Two particles."
+simulation = "molecular.system"
+[config]
+particles.A = {{}}
+start.positions = [[0.0, 0.0], [1.2, 0.0]]
+relax.force_tolerance = 1e-9
+interactions = [{{ potential = "splines", reach = {REACH} }}]
+[params]
+weights = {{ default = {WEIGHTS.tolist()}, bounds = [-2, 2] }}
+[run]
+steps = 300
+every = 300
+precision = "float64"
+[quantities.deep]
+expression = "(energy + 0.5)**2"
+[objectives.deep]
+goal = "minimize"
+"""
+    )
+    swept = simkit.sweep(str(file), {"weights": [WEIGHTS, 2 * WEIGHTS]})
+    assert float(swept["energy"][1, 0, -1]) < 1.8 * float(swept["energy"][0, 0, -1]) < 0
+    best = simkit.optimize(str(file), "weights", objective="deep", iterations=40)
+    assert float(best["best_loss"][-1]) < 1e-8
+    assert load(str(file)).config["interactions"][0]["potential"] == "splines"
+
+
+def test_a_network_of_another_package_takes_its_weights_of_the_parameters(x64, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "networks.py").write_text(NETWORK)
+    info = tmp_path / "networks-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: networks\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[simkit.potentials]\nnetwork = networks:network\n")
+    weights = {"in": np.array([1.0, -0.5]), "out": {"each": np.array([1.0, 2.0])}}
+    system = dimer({}, {"weights": weights, "k": 1.0}, {"potential": "network"}, relax={"scale": {"length": 1.0, "stiffness": 10.0}})
+    out = simkit.value_and_grad(system, "weights.out", objective="energy", steps=300)
+    energy, slope = out
+    # The energy is linear in the last layer.
+    assert energy == pytest.approx(float(weights["out"]["each"] @ slope["weights.out.each"]), rel=1e-12)
+    sys.modules.pop("networks", None)
+
+
+def test_weights_that_are_no_parameter_or_of_another_shape_are_refused():
+    with pytest.raises(UserError, match=r"interactions\[0\].values.weights.*did you mean 'net.pair'"):
+        dimer({"weights": "net.pare"}, {"net": {"pair": WEIGHTS}})
+    with pytest.raises(UserError, match=r"splines: weights has shape \(2, 3\); give one number for each spline"):
+        system = dimer({}, {"weights": WEIGHTS.reshape(2, 3)})
+        jax.eval_shape(system.init, system.params, jax.random.key(0))
