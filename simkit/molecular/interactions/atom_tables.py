@@ -16,6 +16,7 @@ import numpy as np
 
 from simkit.core.arguments import check_integer
 from simkit.core.files import read_text
+from simkit.core.formulation import computed_once_on_cpu
 from simkit.core.parts import part
 from simkit.core.settings import line, named, text
 from simkit.core.simulation import Params
@@ -23,6 +24,7 @@ from simkit.errors import UserError, known, one_line
 from simkit.molecular.interactions.embedded_atom import embedded_atom
 from simkit.molecular.interactions.interaction import Atoms, Interaction, ManyBody
 from simkit.molecular.interactions.pair_interaction import Method
+from simkit.molecular.potentials import PairPotential
 
 # Neighbors of an atom whose shared energy is searched for a minimum, for the scale of bonds.
 NEIGHBORS = 12
@@ -308,29 +310,41 @@ def tabulated_embedded_atom(
     def of(name: str, kind: np.ndarray) -> Callable[[Params], Mapping[str, jax.Array]]:
         def taken(params: Params) -> Mapping[str, Any]:
             values = tables.values[name] if parameter is None else params[parameter][name]
-            slopes = _slopes(values)
-            return {"kind": jnp.asarray(kind), "values": jnp.ravel(values), "slopes": jnp.ravel(slopes)}
+            return {"kind": jnp.asarray(kind), "cubics": jnp.ravel(_cubics(values))}
 
         return taken
 
     points, densities = tables.pair.shape[-1], tables.embedding.shape[-1]
     most = (densities - 1) * tables.density_step
 
+    per_step = 1 / tables.distance_step
+
     def density(r: jax.Array, **table: jax.Array) -> jax.Array:
-        return _interpolated(r / tables.distance_step, points, **table)
+        return _interpolated(r * per_step, points, **table)
+
+    def density_force(r: jax.Array, **table: jax.Array) -> jax.Array:
+        return -per_step * _with_slope(r * per_step, points, **table)[1]
 
     def embedding(rho: jax.Array, **table: jax.Array) -> jax.Array:
-        last = table["kind"] * densities + densities - 1
-        slope = table["slopes"].astype(rho.dtype).at[last].get(mode="promise_in_bounds") / tables.density_step
+        # The slope at the end of the last cubic.
+        last = table["kind"] * (densities - 1) + densities - 2
+        end = table["cubics"].astype(rho.dtype).reshape(-1, 4).at[last].get(mode="promise_in_bounds")
+        slope = (end[..., 1] + 2 * end[..., 2] + 3 * end[..., 3]) / tables.density_step
         return _interpolated(rho / tables.density_step, densities, **table) + slope * jnp.maximum(rho - most, 0)
 
     def pair(r: jax.Array, **table: jax.Array) -> jax.Array:
-        return _interpolated(r / tables.distance_step, points, **table) / jnp.where(r > 0, r, 1)
+        return _interpolated(r * per_step, points, **table) / jnp.where(r > 0, r, 1)
 
+    def pair_force(r: jax.Array, **table: jax.Array) -> jax.Array:
+        inverse = 1 / jnp.where(r > 0, r, 1)
+        value, slope = _with_slope(r * per_step, points, **table)
+        return (value * inverse - per_step * slope) * inverse
+
+    # Forces by differentiation of energies would take half as long again.
     return embedded_atom(
-        density,
+        PairPotential(energy=density, force=density_force),
         embedding,
-        pair,
+        PairPotential(energy=pair, force=pair_force),
         cutoff=tables.cutoff,
         parameters=of("pair", kinds),
         density_parameters=of("density", kinds),
@@ -351,25 +365,36 @@ def _slopes(values: Any) -> Any:
     return numpy.concatenate([ahead[..., :1], near[..., :1], inner, near[..., -1:], ahead[..., -1:]], axis=-1)
 
 
-def _interpolated(place: jax.Array, count: int, kind: jax.Array, values: jax.Array, slopes: jax.Array) -> jax.Array:
-    """Return tables at places counted in steps from the first point; constant beyond the last one.
+def _cubics(values: Any) -> Any:
+    """Return the coefficients of the cubics between the points of tables, from the constant on, (..., M - 1, 4)."""
+    numpy = np if isinstance(values, np.ndarray) else jnp
+    slopes = _slopes(values)
+    rise, start, end = values[..., 1:] - values[..., :-1], slopes[..., :-1], slopes[..., 1:]
+    return numpy.stack([values[..., :-1], start, 3 * rise - 2 * start - end, start + end - 2 * rise], axis=-1)
+
+
+def _interpolated(place: jax.Array, count: int, kind: jax.Array, cubics: jax.Array) -> jax.Array:
+    """Return tables at places, see `_with_slope`."""
+    return _with_slope(place, count, kind, cubics)[0]
+
+
+def _with_slope(
+    place: jax.Array, count: int, kind: jax.Array, cubics: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return tables at places counted in steps from the first point, constant beyond the last one, and their slopes.
 
     Args:
         place: of any shape.
         count: number of points of each table.
         kind: which table, of the shape of the places or scalar.
-        values: all tables, one after the other, flat.
-        slopes: likewise.
+        cubics: of all tables, one after the other, flat.
     """
-    below = jnp.minimum(jnp.floor(jax.lax.stop_gradient(place)), count - 2)
-    # Also of a place that is NaN, whose index would be out of bounds.
-    below = jnp.where(below >= 0, below, 0)
+    # A place that is NaN, whose index would be out of bounds, is none of the first cubic either.
+    below = jnp.where(place >= 0, jnp.minimum(jnp.floor(jax.lax.stop_gradient(place)), count - 2), 0)
     t = jnp.minimum(place - below, 1)
-    at = kind * count + below.astype(jnp.int32)
-    f, d, g, e = (
-        table.astype(place.dtype).at[at + next_one].get(mode="promise_in_bounds")
-        for next_one in (0, 1)
-        for table in (values, slopes)
-    )
-    rise = g - f
-    return f + t * (d + t * (3 * rise - 2 * d - e + t * (d + e - 2 * rise)))
+    at = kind * (count - 1) + below.astype(jnp.int32)
+    # One row is read at once, and the barrier keeps it from being read again for each of its numbers.
+    rows = cubics.astype(place.dtype).reshape(-1, 4).at[at].get(mode="promise_in_bounds")
+    a, b, c, d = (computed_once_on_cpu(rows)[..., power] for power in range(4))
+    slope = b + t * (2 * c + t * 3 * d)
+    return a + t * (b + t * (c + t * d)), jnp.where(place - below <= 1, slope, 0)

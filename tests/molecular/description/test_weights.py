@@ -77,7 +77,10 @@ every = 300
 precision = "float64"
 [quantities.deep]
 expression = "(energy + 0.5)**2"
+unit = "energy^2"
+doc = "distance of the energy from -0.5"
 [objectives.deep]
+doc = "the same"
 goal = "minimize"
 """
     )
