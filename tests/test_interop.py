@@ -214,11 +214,13 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
         action="gravity",
         observed=["height", "position_x"],
         reward=lambda now: now["height"],
+        limits=(0.0, 20.0),
         members=3,
         hold=2,
         steps=3,
     )
     assert isinstance(environment, gymnasium.vector.VectorEnv) and environment.observation_space.shape == (3, 2)
+    assert environment.single_action_space == gymnasium.spaces.Box(0.0, 20.0, (1,), np.float32)
     first, _ = environment.reset(seed=1)
     pulls = np.array([[0.0], [5.0], [9.81]], np.float32)
     seen, rewards, ended, cut_off, _ = environment.step(pulls)
@@ -236,6 +238,8 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     assert not rewards.any() and not cut_off.any()
     with pytest.raises(UserError, match=r"actions are 4 numbers; give an array of shape \(3, 1\)"):
         environment.step(np.ones(4))
+    with pytest.raises(UserError, match="actions hold 1 NaN; give numbers"):
+        environment.step([0.0, np.nan, 1.0])
 
 
 @every(
@@ -246,6 +250,9 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
         ({"observed": ["heigt"]}, "observed = 'heigt' is unknown; did you mean 'height'"),
         ({"reward": lambda now: now["heigt"]}, "array that reward reads = 'heigt' is unknown; did you mean 'height'"),
         ({"ends": lambda now: now["position"] < 0}, r"ends returns float32 of shape \(1, 3\); return one real number"),
+        ({"reward": 1.0}, "reward = 1.0 is of type float; give a function of observed arrays and diagnostics by name"),
+        ({"limits": (1.0, -1.0)}, r"limits = \(1.0, -1.0\) are no pair of the lowest and the highest action"),
+        ({"limits": 1.0}, r"limits has shape \(\); give a pair of numbers, or of arrays of shape \(\)"),
         ({"simulation": "projectile"}, "simulation = 'projectile' is of type str; give what simkit.build"),
     ],
 )

@@ -63,11 +63,11 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
         is_whole = isinstance(value, int) and not isinstance(value, bool) and not (is_even and value % 2)
         if not is_whole or not low <= value <= high:
             is_above = isinstance(value, int) and value > high
-            limit = f"at least {low}" if high == 2**31 - 1 and not is_above else f"{low} to {high}"
-            limit = "32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
+            limit = f"of at least {low}" if high == 2**31 - 1 and not is_above else f"from {low} to {high}"
+            limit = "of 32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
             is_rounded = isinstance(value, float) and value.is_integer() and low <= value <= high
             remedy = Remedy("replace", int(value)) if is_rounded and not is_even else None
-            problem = f"is not {kind} of {limit}; write {int(value) if remedy else 'one'}"
+            problem = f"is not {kind} {limit}; write {int(value) if remedy else 'one'}"
             text = repr(value) if isinstance(value, float) else shown(value)
             raise UserError(f"{where} = {text} {problem}", allowed=(low, high), remedy=remedy)
         return value
@@ -389,7 +389,7 @@ def formula_text(value: Any, where: str) -> FormulaText:
     if _is_finite(value):
         return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):
-        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
+        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression in quotes; write one")
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
 

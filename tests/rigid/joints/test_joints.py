@@ -41,7 +41,7 @@ def test_hinge_angle_is_continuous_and_has_a_derivative_at_every_angle():
 @every("body", [2, -1])
 def test_a_load_on_a_body_that_does_not_exist_is_one_line(body):
     simulation = carriage((spring(lambda params: attachment(body), "stiffness"),), stiffness=50.0)
-    with pytest.raises(UserError, match=f"body of a load = {body} is not an integer of 0 to 0"):
+    with pytest.raises(UserError, match=f"body of a load = {body} is not an integer from 0 to 0"):
         jax.eval_shape(simulation.step, jax.eval_shape(simulation.init, simulation.params, key()), simulation.params)
 
 

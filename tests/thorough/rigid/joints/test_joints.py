@@ -219,7 +219,7 @@ UP, DOWN = (0.0, 0.0, 0.5), (0.0, 0.0, -0.5)
         (lambda: joint("hing", 0, 1), "kind = 'hing' is unknown; did you mean 'hinge'"),
         (lambda: ball(1, 1, anchor=UP, base=DOWN), "connects a body with itself"),
         (lambda: hinge(0, 1, anchor=UP, base=DOWN, axis=(0, 0, 0)), "has no direction"),
-        (lambda: ball(0, 2, anchor=UP, base=DOWN), "body = 2 is not an integer of 0 to"),
+        (lambda: ball(0, 2, anchor=UP, base=DOWN), "body = 2 is not an integer from 0 to"),
         (lambda: ball(0, 1, anchor=UP, base=UP), "is open by 1 m at the start"),
         (lambda: distance(0, 1, anchor=UP, base=DOWN, length=0.0), "length = 0 m is not positive"),
         (lambda: weld(0, 1, anchor=UP, base=DOWN, rest=turned()), "is tilted by"),
