@@ -6,8 +6,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
-from simkit.rigid.contact.forces import grip_of
-from simkit.rigid.contact.impact import Impact
+from simkit.rigid.contact.forces import Impact, grip_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.description.system import system
 from simkit.rigid.free import Free

@@ -263,7 +263,9 @@ def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()
     return _setting("a condition", doc, check, default, {"type": "string"})
 
 
-def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED) -> Setting:
+def several(
+    of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED, *, least: int = 0
+) -> Setting:
     """Return a setting that is a list of entries of one kind, kept as a tuple.
 
     Args:
@@ -271,13 +273,15 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         doc: its meaning.
         counts: allowed numbers of entries; empty for any number.
         default: default as written in a file.
+        least: number of entries where any number of at least that many is allowed.
     """
 
     def check(value: Any, where: str) -> tuple:
         if not isinstance(value, list | tuple):
             raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
-        if counts and len(value) not in counts:
-            allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
+        if len(value) < least or (counts and len(value) not in counts):
+            exactly = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
+            allowed = exactly or f"at least {least}"
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
         mistakes = Mistakes()
         pairs = [(f"{where}[{index}]", entry) for index, entry in enumerate(value)]
@@ -286,7 +290,7 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         return entries
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
-    sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
+    sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {"minItems": least} if least else {}
 
     def schema() -> dict[str, Any]:
         return {"type": "array", "items": of.schema, **sizes}

@@ -62,7 +62,7 @@ def test_statistics_are_of_the_named_bodies():
     assert [float(found[name]) for name in (*taken, "all")] == [-1, -3, 1, -3, 9]
     with pytest.raises(UserError, match=r"statistics\.of\.on\[0\] = 'balls' names no body"):
         started(BALL, statistics={"of": {"of": "x", "on": ["balls"]}})
-    with pytest.raises(UserError, match=r"statistics\.of\.on names no bodies"):
+    with pytest.raises(UserError, match=r"statistics\.of\.on has 0 entries; write at least 1"):
         started(BALL, statistics={"of": {"of": "x", "on": []}})
     with pytest.raises(UserError, match=r"statistics\.energy: the name 'energy' is taken"):
         started(BALL, statistics={"energy": {"of": "x"}})
