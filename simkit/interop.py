@@ -181,8 +181,8 @@ def _to_jax(array: Any, path: str) -> _Moved:
         array = array.detach()
     if not hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
         raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays, or numbers")
-    own, reason = _kind(array), ""
-    if own in _WIDE and (narrow := jax.dtypes.canonicalize_dtype(own)).name != own:
+    dtype, reason = _kind(array), ""
+    if dtype in _WIDE and (narrow := jax.dtypes.canonicalize_dtype(dtype)).name != dtype:
         check_fit(_on_host(array), narrow, path)
     try:
         result = jnp.from_dlpack(array)
@@ -190,7 +190,7 @@ def _to_jax(array: Any, path: str) -> _Moved:
         result, reason = _copied(array, path, error), "its memory cannot be shared"
     if not reason and _address(array) != result.unsafe_buffer_pointer():
         reason = "its memory is not aligned as JAX requires, or is on another device"
-    change = "" if result.dtype.name == own else f"{own} -> {result.dtype.name}"
+    change = "" if result.dtype.name == dtype else f"{dtype} -> {result.dtype.name}"
     return result, "its precision changes" if change else reason, change
 
 

@@ -216,7 +216,7 @@ class Objective:
             return jax.jit(last)
 
         def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, Simulation]:
-            run = simulation.programs.found(("last state", self.steps), lambda: program(simulation.unshared()))
+            run = simulation.programs.cached(("last state", self.steps), lambda: program(simulation.unshared()))
             return *run(params, key), simulation
 
         return dataclasses.replace(self, simulation=with_room(self.simulation, attempt))

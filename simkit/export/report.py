@@ -65,8 +65,8 @@ def report(directory: Path | str, output: Path | str | None = None, *, player: b
     title = scenario.title or scenario.name
     words = next(filter(None, (result.attrs.get(name) for name in ("message", "note", "status"))), "")
     if "seed" in result.dims:
-        found, counts = np.unique(result["status"].values, return_counts=True)
-        ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in zip(found, counts, strict=True))
+        statuses, counts = np.unique(result["status"].values, return_counts=True)
+        ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in zip(statuses, counts, strict=True))
         words = f"{result['status'].size} members: {ended}"
     head = f"<h1>{literal(title)}</h1><p>{literal(scenario.summary)}</p><p><strong>{literal(words)}</strong></p>"
     body = "".join(f"<section><h2>{literal(heading)}</h2>{html}</section>" for heading, html in sections)

@@ -255,7 +255,7 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
     if section != "params" or not paths.is_branch(name, scenario.declared):
         return {name: value}
     with within(f"{label}: "):
-        entries = paths.given({name: value}, scenario.declared)
+        entries = paths.by_leaf({name: value}, scenario.declared)
     return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 

@@ -220,13 +220,11 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the dotted paths and values below a part; lists of numbers and texts are values."""
     inner = value.items() if isinstance(value, dict) else ()
     if isinstance(value, list | tuple) and any(isinstance(each, dict) for each in value):
-        inner = enumerate(value)
-    found = False
-    for key, entry in inner:
-        found = True
-        yield from _leaves(f"{path}.{key}", entry)
-    if not found:
+        inner = list(enumerate(value))
+    if not inner:
         yield path, value
+    for key, entry in inner:
+        yield from _leaves(f"{path}.{key}", entry)
 
 
 def print_settings(declared: list[tuple[str, Setting]]) -> None:
@@ -412,8 +410,8 @@ class Check:
                 check_scenario(scenario)
             mistakes += colors.found
         if arguments.json:
-            found = [{"part": part_of(each)} | each.as_data for each in mistakes]
-            print_json({"file": str(path), "mistakes": found}, "check")
+            entries = [{"part": part_of(each)} | each.as_data for each in mistakes]
+            print_json({"file": str(path), "mistakes": entries}, "check")
         for mistake in mistakes:
             print(f"simkit: {as_line(str(mistake))}", file=sys.stderr)
         if not mistakes and scenario is not None and not arguments.json:
