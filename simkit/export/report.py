@@ -73,7 +73,7 @@ def report(directory: Path | str, output: Path | str | None = None, *, player: b
     text = page(
         f"{title}: {job.noun.partition(' ')[2]}",
         f"<style>\n{shared('pages.css')}</style>",
-        f'<main class="scenario">{head}{body}</main>\n<script>\n{shared("report.js")}</script>',
+        f'<main class="scenario">{head}{body}</main>\n<script>\n{shared("report.js")}{shared("ticks.js")}</script>',
     )
     file = Path(output) if output else opened.path / REPORT
     write_bytes(file, text.encode())

@@ -116,7 +116,8 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
-    *("page/web/runtime.js", "page/web/simulation.js", "page/web/colors.js", "page/web/axes.js", "page/web/field.js"),
+    *("page/web/runtime.js", "page/web/simulation.js", "page/web/colors.js", "web/ticks.js", "page/web/axes.js"),
+    "page/web/field.js",
     *("page/web/bodies_of_frame.js", "player/web/stage.js", "player/web/solids.js", "player/web/spheres.js"),
     *("page/web/space.js", "page/web/side.js", "page/web/chart.js", "page/web/controls.js", "page/web/optimizer.js"),
     *("page/web/worker.js", "page/web/overlay.js", "page/web/derivative.js", "page/web/main.js"),
