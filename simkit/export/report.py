@@ -18,6 +18,7 @@ from simkit.export.pictures import draw, draw_sweep, play
 from simkit.export.replacing import check_page
 from simkit.jobs.stored_jobs import open_frames, open_run
 from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
+from simkit.render.style import shown_unit
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.drawing import CLOCKS
 from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
@@ -152,7 +153,7 @@ def _listed(values: np.ndarray) -> list[float | None]:
 
 
 def _unit(array: xarray.DataArray) -> str:
-    return str(array.attrs.get("units", ""))
+    return shown_unit(str(array.attrs.get("units", "")))
 
 
 def _label(name: str, array: xarray.DataArray) -> str:
