@@ -175,6 +175,8 @@ class Show:
 def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
     """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
     value: Any = {"params" if key == "parameters" else key: entry for key, entry in _as_data(scenario).items()}
+    if path not in value and path in scenario.parameters:  # as --set names it
+        path = f"params.{path}"
     if not path.strip():
         raise UserError("the name of a part is empty; leave it out to see all of it", key="part", allowed=list(value))
     done, left = "", path
