@@ -19,6 +19,12 @@ def segment(index):
     return index, {"x": jnp.full(2, index, jnp.float32)}, {"y": np.full(3, index), "status": np.zeros(1, np.int32)}
 
 
+@pytest.fixture(autouse=True)
+def interval(monkeypatch):
+    """An interval that does not end by itself on a slow machine."""
+    monkeypatch.setattr(late_store, "INTERVAL", 1e9)
+
+
 def store_of(folder):
     return LateStore(folder / "chunk", Seal("ab", "chunk 0"))
 
@@ -51,9 +57,7 @@ def test_segments_are_written_when_the_interval_is_over(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_interrupted_work_resumes_from_its_last_segment(tmp_path, monkeypatch, error):
-    # However slow the machine is.
-    monkeypatch.setattr(late_store, "INTERVAL", 1e9)
+def test_interrupted_work_resumes_from_its_last_segment(tmp_path, error):
     with pytest.raises(error), store_of(tmp_path) as store:
         for index in range(3):
             store.write(*segment(index))
