@@ -16,8 +16,8 @@ from simkit.core.pytrees import pytree
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
-from simkit.rigid.articulated.contact_solver import Rows
-from simkit.rigid.articulated.dynamics import Kinematics
+from simkit.rigid.articulated.contact_solver import Impulses, Rows
+from simkit.rigid.articulated.dynamics import Kinematics, Twist
 from simkit.rigid.articulated.tree import Tree, like, vectors_like
 
 type Shape = Literal["plane", "sphere", "capsule", "box"]
@@ -59,6 +59,11 @@ class Candidates:
     second_ends: np.ndarray
     radius: np.ndarray
     friction: np.ndarray
+
+    @property
+    def bodies(self) -> np.ndarray:
+        """First and second body of each contact, (P + Q, 2)."""
+        return np.concatenate([np.stack([self.plane, self.point], 1), np.stack([self.first, self.second], 1)])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -143,8 +148,12 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
         kinematics: places of its bodies at the coordinates.
         position: the coordinates, (nq,).
     """
-    normal, at, gap, bodies = _contacts(constraints.contacts, kinematics, position)
-    contact = _relative(tree, kinematics, bodies, at) if len(gap) else jnp.zeros((0, 3, *_members(tree, position)))
+    normal, at, gap = _contacts(constraints.contacts, kinematics, position)
+    contact = (
+        _relative(tree, kinematics, constraints.contacts.bodies, at)
+        if len(gap)
+        else jnp.zeros((0, 3, *_members(tree, position)))
+    )
     scalar, error = [], []
     one = np.eye(len(tree.link))
     low, high = (like(end, position) for end in constraints.limits.T)
@@ -207,6 +216,39 @@ def rows_of(
     )
 
 
+def forces_of(
+    constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array, impulses: Impulses
+) -> Twist:
+    """Return the impulses of contacts and equalities of points on each body, about the origin of the world, B of each.
+
+    Args:
+        constraints: of the model.
+        tree: its kinematic tree.
+        kinematics: places of its bodies at the coordinates.
+        position: the coordinates, (nq,).
+        impulses: of the constraints.
+    """
+    _, at, _ = _contacts(constraints.contacts, kinematics, position)
+    pairs = constraints.contacts.bodies
+    pushed = vector.vector(impulses.contact)
+    parts = [(pairs[:, 1], cross(at, pushed), pushed), (pairs[:, 0], cross(at, -pushed), -pushed)]
+    first = len(constraints.joints)
+    held, turned = 3 * len(constraints.bodies), 3 * len(constraints.turned)
+    pulled = vector.vector(impulses.scalar[first : first + held].reshape(-1, 3))
+    twisted = vector.vector(impulses.scalar[first + held : first + held + turned].reshape(-1, 3))
+    for n, sign in ((0, -1.0), (1, 1.0)):
+        bodies = constraints.bodies[:, n]
+        place = _placed(kinematics, bodies, constraints.anchors[:, n], position)
+        parts.append((bodies, cross(place, sign * pulled), sign * pulled))
+        parts.append((bodies[constraints.turned], sign * twisted, 0 * twisted))
+    which = np.concatenate([bodies for bodies, _, _ in parts]) == np.arange(len(tree.links_of_bodies))[:, None]
+    table = jnp.concatenate(
+        [jnp.concatenate([vector.stacked(turn), vector.stacked(shift)], axis=1) for _, turn, shift in parts]
+    )
+    sums = jnp.tensordot(jnp.asarray(which, table.dtype), table, 1, precision="highest")
+    return Twist(turn=vector.vector(sums[:, :3]), shift=vector.vector(sums[:, 3:]))
+
+
 def _members(tree: Tree, position: jax.Array) -> tuple[int, ...]:
     return (len(tree.link), *position.shape[1:])
 
@@ -224,10 +266,8 @@ def _placed(kinematics: Kinematics, bodies: np.ndarray, at: np.ndarray, position
     return place + rotate(turned, vectors_like(at, position))
 
 
-def _contacts(
-    contacts: Candidates, kinematics: Kinematics, position: jax.Array
-) -> tuple[jax.Array, Vector, jax.Array, np.ndarray]:
-    """Return normals (C, 3), points, gaps and pairs of bodies (C, 2) of all candidates."""
+def _contacts(contacts: Candidates, kinematics: Kinematics, position: jax.Array) -> tuple[jax.Array, Vector, jax.Array]:
+    """Return normals (C, 3), points and gaps of all candidates."""
     origin = _placed(kinematics, contacts.plane, contacts.plane_at, position)
     normal = rotate(_in_world(kinematics, contacts.plane)[1], vectors_like(contacts.plane_normal, position))
     center = _placed(kinematics, contacts.point, contacts.point_at, position)
@@ -239,7 +279,7 @@ def _contacts(
         for body, places in ((contacts.first, contacts.first_ends), (contacts.second, contacts.second_ends))
         for n in (0, 1)
     ]
-    a, b = _nearest(ends[0], ends[1], ends[2], ends[3])
+    a, b = nearest_of_segments(ends[0], ends[1], ends[2], ends[3])
     between = b - a
     squared = dot(between, between)
     # Axes that cross: the normal is upward, and the depth the sum of radii.
@@ -249,11 +289,12 @@ def _contacts(
     way = Vector(way.x, way.y, jnp.where(apart, way.z, 1))
     near = jnp.where(apart, distance, 0) - like(contacts.radius, position)
     middle = each(lambda p, q: (p + q) / 2, a, b)
-    bodies = np.concatenate(
-        [np.stack([contacts.plane, contacts.point], 1), np.stack([contacts.first, contacts.second], 1)]
-    )
     normals = each(_joined, normal, way)
-    return jnp.stack([normals.x, normals.y, normals.z], axis=1), each(_joined, at, middle), _joined(gap, near), bodies
+    return (
+        jnp.stack([normals.x, normals.y, normals.z], axis=1),
+        each(_joined, at, middle),
+        _joined(gap, near),
+    )
 
 
 def _joined(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -265,10 +306,16 @@ def _flat(rows: jax.Array) -> jax.Array:
     return rows.reshape(-1, *rows.shape[2:])
 
 
-def _nearest(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[Vector, Vector]:
+def nearest_of_segments(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[Vector, Vector]:
     """Return the nearest points of the segments from a to b and from c to d; a segment may be a point.
 
     Of parallel segments the middle of their overlap is nearest.
+
+    Args:
+        a: first end of the first segment.
+        b: its second end.
+        c: first end of the second segment.
+        d: its second end.
     """
     u, v, w = b - a, d - c, a - c
     uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)

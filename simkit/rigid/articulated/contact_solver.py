@@ -133,7 +133,7 @@ def _flat(rows: jax.Array) -> jax.Array:
     return rows.reshape(-1, *rows.shape[2:])
 
 
-def _transposed(rows: Rows, impulses: Impulses) -> jax.Array:
+def pulled(rows: Rows, impulses: Impulses) -> jax.Array:
     """Return J^T p, (nv,)."""
     size = rows.contact.shape[2]
     jacobian = jnp.concatenate([_flat(rows.contact), rows.scalar])
@@ -363,11 +363,11 @@ def _iterated(problem: _Problem, start: Impulses) -> Impulses:
 
     def iterate(_: int, now: tuple[Impulses, Impulses]) -> tuple[Impulses, Impulses]:
         p, z = now
-        pull = _transposed(rows, _plus(p, _times_each(stiffness, _minus(z, offsets))))
+        pull = pulled(rows, _plus(p, _times_each(stiffness, _minus(z, offsets))))
         slips = computed_once_on_cpu(_slips(rows, applied(hardened, computed_once_on_cpu(momentum + pull))))
         return split(p, jax.tree.map(lambda a, b: RELAXATION * a + (1 - RELAXATION) * b, slips, z))
 
-    first = _slips(rows, free + applied(problem.mobility, _transposed(rows, start)))
+    first = _slips(rows, free + applied(problem.mobility, pulled(rows, start)))
     return jax.lax.fori_loop(0, ITERATIONS, iterate, split(start, first))[0]
 
 
@@ -410,7 +410,7 @@ def _searched(
 def _begun(problem: _Problem, start: Impulses) -> _Search:
     """Return the search at impulses and the velocities that they give."""
     rows = problem.rows
-    pushed = refined(problem.mobility, problem.matrix, computed_once_on_cpu(_transposed(rows, start)))
+    pushed = refined(problem.mobility, problem.matrix, computed_once_on_cpu(pulled(rows, start)))
     velocity = computed_once_on_cpu(problem.free + pushed)
     slips = computed_once_on_cpu(_slips(rows, velocity))
     # The velocities are those of the impulses, to rounding.
@@ -424,7 +424,7 @@ def _newton_step(problem: _Problem, now: _Search) -> _Search:
     linear = _linearized(rows, stiffness, slips, p)
     errors, hardness = _errors(rows, stiffness, slips, p), linear.hardness(rows, stiffness)
     linear, errors, hard = computed_once_on_cpu((linear, errors, matrix + hardness))
-    push = computed_once_on_cpu(-(now.forces + _transposed(rows, computed_once_on_cpu(linear.reduced(errors)))))
+    push = computed_once_on_cpu(-(now.forces + pulled(rows, computed_once_on_cpu(linear.reduced(errors)))))
     change = computed_once_on_cpu(solve(hard, push, is_symmetric=False))
     moved = computed_once_on_cpu(rates(rows, change))
     shift = computed_once_on_cpu(linear.answer(errors, _times_each(stiffness, moved)))
@@ -440,7 +440,7 @@ def _newton_step(problem: _Problem, now: _Search) -> _Search:
     velocity, p, slips = computed_once_on_cpu(
         jax.tree.map(lambda a, b: a + length * b, (velocity, p, slips), (change, shift, moved))
     )
-    forces = computed_once_on_cpu(applied(matrix, velocity - problem.free) - computed_once_on_cpu(_transposed(rows, p)))
+    forces = computed_once_on_cpu(applied(matrix, velocity - problem.free) - computed_once_on_cpu(pulled(rows, p)))
     after = _searched(problem, velocity, p, slips, forces)
     better = after.best[2] < now.best[2]
     best = jax.tree.map(lambda a, b: jnp.where(better, a, b), after.best, now.best)
@@ -537,14 +537,14 @@ def _correction(
     linear = _linearized(fixed, stiffness, _slips(fixed, velocity), p)
     back = computed_once_on_cpu(inverse(about + linear.hardness(fixed, stiffness)))
     errors = _errors(rows, stiffness, _slips(rows, velocity), p)
-    forces = applied(matrix, velocity - free) - _transposed(rows, p)
+    forces = applied(matrix, velocity - free) - pulled(rows, p)
 
     def solved(forces: jax.Array, errors: Impulses) -> tuple[jax.Array, Impulses]:
-        change = -applied(back, forces + _transposed(fixed, linear.reduced(errors)))
+        change = -applied(back, forces + pulled(fixed, linear.reduced(errors)))
         return change, linear.answer(errors, _times_each(stiffness, rates(fixed, change)))
 
     change, shift = solved(forces, errors)
-    left = forces + applied(about, change) - _transposed(fixed, shift)
+    left = forces + applied(about, change) - pulled(fixed, shift)
     moved = rates(fixed, change)
     inside = jax.tree.map(lambda a, k, y: (1 - 1 / linear.hard) * a - k * y, shift, stiffness, moved)
     missed = _plus(errors, _minus(shift, linear.bent(inside)))
@@ -567,6 +567,6 @@ def displacement(matrix: jax.Array, rows: Rows, stiffness: Impulses, wanted: Imp
     normal = rows.normal[:, :, None]
     along = _dot(normal, rows.contact)[:, None] * normal
     pull = (weight.contact[:, 0] * wanted.contact)[:, None] * rows.normal
-    push = _transposed(rows, Impulses(contact=pull, scalar=weight.scalar * wanted.scalar))
+    push = pulled(rows, Impulses(contact=pull, scalar=weight.scalar * wanted.scalar))
     held_matrix = computed_once_on_cpu(matrix + _gram(rows, weight.contact[:, :, None] * along, weight.scalar))
     return solve_by(inverse(held_matrix), held_matrix, push)
