@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.arguments import check_type
+from simkit.core.arguments import check_distinct, check_type
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import number_by
 from simkit.core.rollout import segment
@@ -314,6 +314,7 @@ def gymnasium(
     check_type("simulation", simulation, "what simkit.build returns", Simulation)
     leaves = paths.leaves(simulation.params)
     known(action, leaves, "action")
+    check_distinct("observed", observed)
     for name in observed:
         known(name, {**simulation.shapes.observed, **simulation.shapes.diagnosed}, "observed")
     return _environment_class(library)(_Programs(simulation, action, observed, reward, ends, members, hold), steps)

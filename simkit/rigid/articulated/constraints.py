@@ -16,7 +16,7 @@ from simkit.core.pytrees import pytree
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
-from simkit.rigid.articulated.contact_solver import Impulses, Rows
+from simkit.rigid.articulated.contact_laws import Impulses, Rows
 from simkit.rigid.articulated.dynamics import Kinematics, Twist
 from simkit.rigid.articulated.tree import Tree, like, vectors_like
 
@@ -44,7 +44,8 @@ class Candidates:
         second: body of the second segment, (Q,).
         second_ends: of that segment in m, (Q, 2, 3).
         radius: sum of both radii in m, (Q,).
-        friction: coefficient at each point, first the P, then the Q, (P + Q,).
+        friction: coefficients at each point of sliding, and of torsion and rolling in m, first the P, then the Q,
+            (P + Q, 3).
     """
 
     plane: np.ndarray
@@ -59,6 +60,11 @@ class Candidates:
     second_ends: np.ndarray
     radius: np.ndarray
     friction: np.ndarray
+
+    @property
+    def twisting(self) -> tuple[int, ...]:
+        """Points with torsional or rolling friction."""
+        return tuple(np.flatnonzero(self.friction[:, 1:].any(axis=1)).tolist())
 
     @property
     def bodies(self) -> np.ndarray:
@@ -125,6 +131,7 @@ class Situation:
     Attributes:
         normal: of each contact, (C, 3).
         contact: its Jacobian, (C, 3, nv).
+        twist: Jacobians of the relative angular velocity, where it has friction, (T, 3, nv).
         gap: its distance in m, negative where shapes overlap, (C,).
         place: where it is in m, (C, 3).
         scalar: Jacobians of the scalar rows, (S, nv).
@@ -133,6 +140,7 @@ class Situation:
 
     normal: jax.Array
     contact: jax.Array
+    twist: jax.Array
     gap: jax.Array
     place: jax.Array
     scalar: jax.Array
@@ -154,6 +162,7 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
         if len(gap)
         else jnp.zeros((0, 3, *_members(tree, position)))
     )
+    twisting = constraints.contacts.bodies[list(constraints.contacts.twisting)]
     scalar, error = [], []
     one = np.eye(len(tree.link))
     low, high = (like(end, position) for end in constraints.limits.T)
@@ -176,6 +185,7 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
     return Situation(
         normal=normal,
         contact=jnp.asarray(contact, position.dtype),
+        twist=jnp.asarray(_turned(tree, kinematics, twisting), position.dtype),
         gap=gap,
         place=jnp.stack([at.x, at.y, at.z], axis=1),
         scalar=jnp.concatenate(scalar),
@@ -195,11 +205,12 @@ def rows_of(
     Args:
         constraints: of the model.
         now: the constraints at the start of the step.
-        friction: coefficient of each contact, (C,).
+        friction: coefficients of each contact, (C, 3).
         joint_friction: force or torque of friction of the velocities that have it, (F,).
         time_step: in s.
     """
     limits, equal = 2 * len(constraints.limited), constraints.equalities
+    twisting = constraints.contacts.twisting
     impulse = joint_friction * time_step
     none = jnp.zeros_like(now.error[:limits])
     free = jnp.full_like(now.error[:equal], jnp.inf)
@@ -207,7 +218,11 @@ def rows_of(
         normal=now.normal,
         contact=now.contact,
         closing=jnp.maximum(now.gap, 0) / time_step,
-        friction=friction,
+        friction=friction[:, 0],
+        twisting=twisting,
+        twist=now.twist,
+        torsion=friction[list(twisting), 1],
+        rolling=friction[list(twisting), 2],
         joints=constraints.joints,
         scalar=now.scalar[len(constraints.joints) :],
         offset=jnp.concatenate([jnp.maximum(now.error[:limits], 0) / time_step, 0 * now.error[limits:]]),
@@ -232,6 +247,9 @@ def forces_of(
     pairs = constraints.contacts.bodies
     pushed = vector.vector(impulses.contact)
     parts = [(pairs[:, 1], cross(at, pushed), pushed), (pairs[:, 0], cross(at, -pushed), -pushed)]
+    twisted = vector.vector(impulses.twist)
+    for n, sign in ((0, -1.0), (1, 1.0)):
+        parts.append((pairs[list(constraints.contacts.twisting), n], sign * twisted, 0 * twisted))
     first = len(constraints.joints)
     held, turned = 3 * len(constraints.bodies), 3 * len(constraints.turned)
     pulled = vector.vector(impulses.scalar[first : first + held].reshape(-1, 3))
@@ -352,6 +370,12 @@ def _relative(tree: Tree, kinematics: Kinematics, bodies: np.ndarray, at: Vector
     return jnp.stack([signs * moved.x, signs * moved.y, signs * moved.z], axis=1)
 
 
+def _turned(tree: Tree, kinematics: Kinematics, bodies: np.ndarray) -> jax.Array:
+    """Return the Jacobians (n, 3, nv) of the angular velocities of the second bodies relative to the first."""
+    signs = like(_signs(tree, bodies), kinematics.axes.turn.x[None])
+    return jnp.stack([signs * a[None] for a in jax.tree.leaves(kinematics.axes.turn)], axis=1)
+
+
 def _points_held(
     constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array
 ) -> list[tuple[jax.Array, jax.Array]]:
@@ -375,9 +399,12 @@ def _points_held(
         wanted = Quaternion(like(inside[:, 0], position), vectors_like(inside[:, 1:], position))
         off = quaternion.multiply(carried, quaternion.conjugate(quaternion.multiply(base, wanted)))
         sign = jnp.where(off.w < 0, -2, 2)
-        signs = like(_signs(tree, pairs), kinematics.axes.turn.x[None])
-        turned = jnp.stack([signs * a[None] for a in jax.tree.leaves(kinematics.axes.turn)], axis=1)
-        held.append((_flat(turned), _flat(jnp.stack([sign * off.v.x, sign * off.v.y, sign * off.v.z], axis=1))))
+        held.append(
+            (
+                _flat(_turned(tree, kinematics, pairs)),
+                _flat(jnp.stack([sign * off.v.x, sign * off.v.y, sign * off.v.z], axis=1)),
+            )
+        )
     return held
 
 

@@ -55,7 +55,7 @@ class Description:
         control: controls at the start, (nu,).
         springs: of S joints with one coordinate, (3, S): stiffness, index of the coordinate, rest position.
         shapes: geoms to be drawn.
-        lines: where each geom, joint, tendon, actuator, equality, body and sensor is, such as "arm.xml:12", by kind.
+        lines: where each geom, joint, tendon, actuator, equality, body, sensor and pair is, by kind: "arm.xml:12".
     """
 
     mujoco: Any
@@ -170,6 +170,7 @@ def describe(model: Any, spec: Any, keyframe: str | int | None = None, file: str
                 "equality": spec.equalities,
                 "body": spec.bodies,
                 "sensor": spec.sensors,
+                "pair": spec.pairs,
             }.items()
         },
     )

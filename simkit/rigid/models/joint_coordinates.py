@@ -22,15 +22,8 @@ from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.articulated.constraints import Situation, forces_of, rows_of, situation
-from simkit.rigid.articulated.contact_solver import (
-    Impulses,
-    Rows,
-    displacement,
-    pulled,
-    rates,
-    row_stiffness,
-    solve_contacts,
-)
+from simkit.rigid.articulated.contact_laws import Impulses, Rows, pulled, rates
+from simkit.rigid.articulated.contact_solver import displacement, row_stiffness, solve_contacts
 from simkit.rigid.articulated.dynamics import (
     Inertia,
     acceleration,
@@ -217,7 +210,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     rubbing = model.dof_jntid[constraints.rubbing]
 
     def rows(params: Params, now: Situation) -> Rows:
-        friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
+        friction = like(constraints.contacts.friction, now.normal) * params["friction_scale"]
         loss = by_name([joints[each] for each in rubbing], params["friction_loss"]) if len(rubbing) else now.error[:0]
         return rows_of(constraints, now, friction, loss, params["time_step"])
 
@@ -249,7 +242,9 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         overlap = CORRECTION * jnp.maximum(-here.gap, 0)
         beyond = CORRECTION * jnp.maximum(-here.error[: 2 * len(constraints.limited)], 0)
         rest = here.error[len(beyond) : equal]
-        wanted = Impulses(contact=overlap, scalar=jnp.concatenate([beyond, rest, -here.error[equal:]]))
+        # A twist has no displacement.
+        closed = jnp.concatenate([beyond, rest, -here.error[equal:]])
+        wanted = Impulses(contact=overlap, twist=0 * impulses.twist, scalar=closed)
         moved = velocity + displacement(matrix, held, stiffness, wanted) / h
         unit = largest(jnp.abs(change)) + SLOW * largest(jnp.abs(velocity))
         misfit, unit = jax.lax.stop_gradient((misfit, unit))
@@ -338,11 +333,12 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> JointMemory:
         contacts, scalars = constraints.sizes
         contact, scalar = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
+        twist = jnp.zeros((len(constraints.contacts.twisting), 3), velocity.dtype)
         none = jnp.zeros_like(params["time_step"])
         return JointMemory(
             position=position,
             velocity=velocity,
-            impulses=Impulses(contact=contact, scalar=scalar),
+            impulses=Impulses(contact=contact, twist=twist, scalar=scalar),
             misfit=none,
             lag=none,
             longest_lag=none,
@@ -407,7 +403,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     )
     if events is None:
         return engine
-    coefficients = constraints.contacts.friction
+    coefficients = constraints.contacts.friction[:, 0]
     mechanism = Mechanism(
         tree=tree,
         constraints=constraints,
@@ -525,9 +521,7 @@ def _lacking(description: Description) -> dict[str, Any]:
     limited = np.zeros(model.njnt) if flags & int(off.mjDSBL_LIMIT) or unconstrained else model.jnt_limited
     is_off = flags & int(off.mjDSBL_EQUALITY) or unconstrained
     equal = np.zeros(model.neq) if is_off else model.eq_active0
-    twisting = model.geom_condim > 3
-    rolling = {geom for a, b, _ in pairs for geom in (a, b) if twisting[geom]}
-    in_pair = (model.pair_dim > 3).any() and bool(pairs)
+    uneven = (model.pair_friction[:, [0, 3]] != model.pair_friction[:, [1, 4]]).any(axis=1)
     curved = np.zeros(model.ntendon, bool)
     for tendon, (first, count) in enumerate(zip(model.tendon_adr, model.tendon_num, strict=True)):
         curved[tendon] = (model.wrap_type[first : first + count] != 1).any()
@@ -541,8 +535,7 @@ def _lacking(description: Description) -> dict[str, Any]:
     return {
         f"contact of {touching} (planes with balls, capsules and boxes, and balls and capsules with each other; switch "
         "it off by contype and conaffinity)": pair,
-        "torsional and rolling friction (condim 4 and 6)": where("geom", np.isin(np.arange(model.ngeom), list(rolling)))
-        or in_pair,
+        "friction of a pair that differs between two directions": where("pair", uneven),
         "limits of ball joints (limited='false')": where("joint", (limited > 0) & ~scalar),
         "equality constraints but connect, weld and joint": where("equality", (equal > 0) & (model.eq_type > 2)),
         "tendons that pass sites or geoms": where("tendon", curved),

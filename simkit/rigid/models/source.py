@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from simkit.core.arguments import check_type
 from simkit.errors import UserError, known, one_line, package
 from simkit.rigid.models.model_text import checked, shown
 
@@ -47,6 +48,7 @@ def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
         UserError: if there is no such model, or it is malformed; and for a text, if it names files or requests more
             work than a text may.
     """
+    check_type("model", model, REMEDY.removeprefix("give "), str, Path)
     mujoco, text = library("mujoco"), str(model)
     try:
         if text.lstrip().startswith("<"):

@@ -71,7 +71,7 @@ def test_a_step_lowered_for_cuda_has_no_condition():
 
 
 EVERY_CONSTRAINT = """<mujoco><compiler angle="radian"/><option timestep="0.002"/><worldbody>
-<geom type="plane" size="1 1 1" friction="0.4"/>
+<geom type="plane" size="1 1 1" friction="0.4 0.03 0.02" condim="{dim}"/>
 <body name="trunk" pos="0 0 0.1"><freejoint/><geom type="box" size="0.2 0.2 0.1" mass="3" friction="0.3"/>
 <body name="leg" pos="0.2 0 0.1"><joint name="hip" axis="0 1 0" range="0 2" limited="true" frictionloss="0.3"/>
 <geom type="capsule" size="0.04" fromto="0 0 0 0.3 0 0.4" mass="1" contype="0" conaffinity="0"/></body>
@@ -83,10 +83,11 @@ EVERY_CONSTRAINT = """<mujoco><compiler angle="radian"/><option timestep="0.002"
 
 
 @pytest.mark.filterwarnings("ignore:derivatives through a contact")
-def test_derivatives_of_a_body_with_every_constraint_equal_central_differences():
+@pytest.mark.parametrize("dim", [3, 6])
+def test_derivatives_of_a_body_with_every_constraint_equal_central_differences(dim):
     """Places are computed to 3e-14 m, 1e-8 of a difference of step 1e-3, whose truncation error is 1e-9 of it."""
     with jax.enable_x64(True):
-        simulation = mjcf(EVERY_CONSTRAINT, engine="simkit", substeps=3)
+        simulation = mjcf(EVERY_CONSTRAINT.format(dim=dim), engine="simkit", substeps=3)
         start = {"initial_velocity": jnp.array([0.8, 0.3, 0, 0, 0, 0, 1.0, 0.6, 1.2])}
 
         def end(friction):
