@@ -76,7 +76,10 @@ def compiled(spec: Any) -> Any:
         UserError: if MuJoCo refuses the model, or it has no joint.
     """
     try:
-        model = spec.compile()
+        with warnings.catch_warnings():
+            # Of models of brax, which the user cannot change.
+            warnings.filterwarnings("ignore", "compiler attribute 'settotalmass'")
+            model = spec.compile()
     except (ValueError, MemoryError, library("mujoco").FatalError) as error:
         raise refusal(error) from error
     if model.nv == 0:
