@@ -2,7 +2,7 @@
 
 Every pair of geoms that may touch has a fixed number of points, each with a gap and a normal at all times, so that a
 step has no conditions: one for a ball and for the nearest points of two capsules, two for a capsule on a plane, eight
-for a box on a plane.
+for a box on a plane, and one for each corner of the hull of a mesh.
 """
 
 import dataclasses
@@ -20,9 +20,9 @@ from simkit.rigid.articulated.contact_laws import Impulses, Rows
 from simkit.rigid.articulated.dynamics import Kinematics, Twist
 from simkit.rigid.articulated.tree import Tree, like, vectors_like
 
-type Shape = Literal["plane", "sphere", "capsule", "box"]
+type Shape = Literal["plane", "sphere", "capsule", "box", "mesh"]
 # By the numbers of `mujoco.mjtGeom`.
-SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box"}
+SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box", 7: "mesh"}
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 
 

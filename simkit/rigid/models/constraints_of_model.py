@@ -9,7 +9,9 @@ from simkit.rigid.articulated.constraints import CORNERS, SHAPES, Candidates, Co
 from simkit.rigid.articulated.tree import turned_by
 from simkit.rigid.models.source import library
 
-PLANE, SPHERE, CAPSULE, BOX = 0, 2, 3, 6
+PLANE, SPHERE, CAPSULE, BOX, MESH = 0, 2, 3, 6, 7
+# Most corners of the hull of a mesh, each of which is a contact.
+MOST_CORNERS = 64
 
 
 def constraints_of(model: Any) -> Constraints:
@@ -115,8 +117,9 @@ def pair_without_rule(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> t
     """
     for a, b, _ in pairs:
         kinds = sorted((int(model.geom_type[a]), int(model.geom_type[b])))
-        known = all(kind in SHAPES for kind in kinds)
-        if not known or (BOX in kinds and kinds[0] != PLANE) or kinds[1] == PLANE:
+        known = all(kind in SHAPES for kind in kinds) and kinds[1] != PLANE
+        corners = [_hull(model, geom) for geom in (a, b) if int(model.geom_type[geom]) == MESH]
+        if not known or (kinds[1] >= BOX and kinds[0] != PLANE) or any(len(each) > MOST_CORNERS for each in corners):
             return a, b
     return None
 
@@ -171,8 +174,20 @@ def _skeleton(model: Any, geom: int) -> tuple[np.ndarray, float]:
     size, kind = model.geom_size[geom], int(model.geom_type[geom])
     if kind == BOX:
         points, radius = CORNERS * size, 0.0
+    elif kind == MESH:
+        points, radius = _hull(model, geom), 0.0
     elif kind == CAPSULE:
         points, radius = np.array([[0, 0, -size[1]], [0, 0, size[1]]]), float(size[0])
     else:
         points, radius = np.zeros((1, 3)), float(size[0])
     return model.geom_pos[geom] + np.array([turned_by(model.geom_quat[geom], point) for point in points]), radius
+
+
+def _hull(model: Any, geom: int) -> np.ndarray:
+    """Return the corners of the convex hull of a mesh, by MuJoCo, in the frame of the geom, (n, 3)."""
+    mesh = int(model.geom_dataid[geom])
+    first = int(model.mesh_graphadr[mesh])
+    count = int(model.mesh_graph[first])
+    # The numbers of corners and of faces, where the edges of each corner begin, and the indices of the corners.
+    corners = model.mesh_graph[first + 2 + count : first + 2 + 2 * count]
+    return model.mesh_vert[int(model.mesh_vertadr[mesh]) + corners].astype(float)

@@ -35,7 +35,12 @@ from simkit.rigid.articulated.dynamics import (
 from simkit.rigid.articulated.events import Mechanism
 from simkit.rigid.articulated.linear import inverse, largest, solve, solve_by
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
-from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
+from simkit.rigid.models.constraints_of_model import (
+    MOST_CORNERS,
+    constraints_of,
+    pair_without_rule,
+    pairs_that_may_touch,
+)
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
 from simkit.rigid.models.event_driven import Rules, event_driven
@@ -533,8 +538,8 @@ def _lacking(description: Description) -> dict[str, Any]:
     other = kinds[int(np.argmax(unread))].lower() if unread.any() else ""
     bent = _is_any(model, ("stiffnesspoly",), "jnt") | _is_any(model, ("dampingpoly",), "dof")[model.jnt_dofadr]
     return {
-        f"contact of {touching} (planes with balls, capsules and boxes, and balls and capsules with each other; switch "
-        "it off by contype and conaffinity)": pair,
+        f"contact of {touching} (planes with balls, capsules, boxes and meshes of up to {MOST_CORNERS} corners, and "
+        "balls and capsules with each other; switch it off by contype and conaffinity)": pair,
         "friction of a pair that differs between two directions": where("pair", uneven),
         "limits of ball joints (limited='false')": where("joint", (limited > 0) & ~scalar),
         "equality constraints but connect, weld and joint": where("equality", (equal > 0) & (model.eq_type > 2)),
