@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.arguments import check_shape, check_type
+from simkit.core.arguments import check_distinct, check_shape, check_type
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import number_by
 from simkit.core.parameter import UNBOUNDED
@@ -319,6 +319,7 @@ def gymnasium(
     check_type("simulation", simulation, "what simkit.build returns", Simulation)
     leaves = paths.leaves(simulation.params)
     known(action, leaves, "action")
+    check_distinct("observed", observed)
     for name in observed:
         known(name, {**simulation.shapes.observed, **simulation.shapes.diagnosed}, "observed")
     for name, function in {"reward": reward, "ends": ends}.items():

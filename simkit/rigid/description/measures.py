@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_distinct
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
@@ -189,6 +190,7 @@ def measures_of(
     numbers: list[Measure] = []
     quantities: dict[str, Quantity] = {}
     names_of_all = [*(entry.name for entry in group.entries if entry.name), *joints.first]
+    check_distinct("measured", settings["measured"])
     for index, name in enumerate(settings["measured"]):
         where = f"measured[{index}]"
         stem = name.partition("[")[0]
@@ -218,6 +220,7 @@ def measures_of(
         quantities |= _named(f"forces.{name}", name, declared, quantities)
     impacts: list[Impact] = []
     for name, impact in settings["impacts"].items():
+        untaken(name, {*names_of_all, *group.plane_names, *names.scope.parameters}, f"impacts.{name}")
         impacts.append(Impact(name, *_touching(impact, group), number=impact["number"]))
         quantities |= _named(f"impacts.{name}", name, OF_IMPACT, quantities)
     for name, one in settings["statistics"].items():
@@ -250,6 +253,8 @@ def _named(
 
 def _touching(settings: Settings, group: Group) -> tuple[int, int | None, int | None]:
     """Return the indices of a body, of the other body, and of the plane that it touches."""
+    if settings["first"] in group.plane_names:
+        raise settings.refuse("first", "is a plane; write it as second, and the body as first")
     first, other = group.index(settings["first"], settings.path("first")), settings["second"]
     if other in group.plane_names:
         return first, None, group.plane_names.index(other)
