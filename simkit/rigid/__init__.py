@@ -28,7 +28,6 @@ from simkit.rigid.shapes.ellipsoid import ellipsoid
 from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
 from simkit.rigid.systems.linkages import four_bar_linkage
 from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
@@ -49,7 +48,6 @@ __all__ = [
     "Vector",
     "Wrench",
     "applied",
-    "asymmetric_top",
     "attachment",
     "ball",
     "billiards_break",
@@ -70,7 +68,6 @@ __all__ = [
     "gather_planes",
     "gravity",
     "grip_of",
-    "heavy_top",
     "held",
     "hinge",
     "hinge_angle",
@@ -80,7 +77,6 @@ __all__ = [
     "motor",
     "norm",
     "plane",
-    "projectile",
     "repeat",
     "servo",
     "simulate",
