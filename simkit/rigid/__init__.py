@@ -29,7 +29,6 @@ from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
-from simkit.rigid.systems.linkages import four_bar_linkage
 from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
 
 __all__ = [
@@ -63,7 +62,6 @@ __all__ = [
     "drag",
     "ellipsoid",
     "floor",
-    "four_bar_linkage",
     "gather",
     "gather_planes",
     "gravity",

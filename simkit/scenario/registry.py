@@ -23,7 +23,6 @@ FACTORIES = {
     "rigid.billiards_break": "simkit.rigid.systems.hard_impacts:billiards_break",
     "rigid.scene": "simkit.rigid.description.system:system",
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
-    "rigid.four_bar_linkage": "simkit.rigid.systems.linkages:four_bar_linkage",
     "rigid.system_identification": "simkit.rigid.systems.plans_and_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.plans_and_identification:steered_puck",
 }

@@ -36,7 +36,6 @@ from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.hard_impacts import bouncing_ball
-from simkit.rigid.systems.linkages import four_bar_linkage
 from tests.tables import every
 
 WRONG = [
@@ -84,7 +83,6 @@ OUT_OF_RANGE = {
         "launch_scatter": -0.1,
         "gravity": 0.0,
     },
-    four_bar_linkage: {"crank_length": -0.1, "motor_damping": -1.0},
     steered_puck: {"start_gap": -0.1, "velocity_weight": -1.0},
     system_identification: {"mass": 0.0, "restitution": -0.5, "noise": 0.0},
 }
