@@ -76,4 +76,3 @@ def test_bad_configuration_of_the_method_is_refused():
 def test_bars_that_do_not_close_are_refused(x64):
     with pytest.raises(UserError, match=r"has no finite .* at the start: .* a root of a negative number"):
         build(load("four_bar_linkage", {"coupler_length": 2.0}))
-

@@ -11,7 +11,6 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from tests.differences import central_difference
 from tests.rigid.description.scenes import DRIVEN, NUMBERS
-from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
