@@ -45,7 +45,7 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
         >>> run, start = core.controlled(puck, steps=50), puck.init(puck.params, jax.random.key(0))
         >>> height = lambda pull: jax.jit(run)(start, puck.params, {"gravity": pull})[1]["stone.z"][-1]
         >>> print(jax.grad(height)(jnp.array([9.81, 9.81])), "m per m/s^2, by hand -3/8 and -1/8")
-        [-0.3749998  -0.12499998] m per m/s^2, by hand -3/8 and -1/8
+        [-0.3749998  -0.12499999] m per m/s^2, by hand -3/8 and -1/8
     """
     advance = segment(simulation, steps)
 
