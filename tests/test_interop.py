@@ -220,7 +220,7 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     )
     assert isinstance(environment, gymnasium.vector.VectorEnv) and environment.observation_space.shape == (3, 2)
     first, _ = environment.reset(seed=1)
-    pulls = np.array([[0.0], [5.0], [9.81]], np.float32)
+    pulls = np.array([[1.0], [5.0], [9.81]], np.float32)
     seen, rewards, ended, cut_off, _ = environment.step(pulls)
     state = puck.init(puck.params, jax.random.key(0))
     for member, pull in enumerate(pulls[:, 0]):
