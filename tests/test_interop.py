@@ -11,7 +11,7 @@ import pytest
 
 from simkit import interop
 from simkit.errors import UserError
-from simkit.rigid import projectile
+from simkit.rigid import bouncing_ball
 from tests.tables import every
 
 
@@ -209,7 +209,7 @@ def test_a_missing_library_is_named(monkeypatch):
 def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     """A push is held for the two steps of an action; an episode of three actions is cut off, and then starts again."""
     gymnasium = pytest.importorskip("gymnasium")
-    puck = projectile(integrator="velocity_verlet").with_params(drag=0.0)
+    puck = bouncing_ball()
     environment = interop.gymnasium(
         puck,
         action="gravity",
@@ -223,7 +223,7 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
     assert isinstance(environment, gymnasium.vector.VectorEnv) and environment.observation_space.shape == (3, 2)
     assert environment.single_action_space == gymnasium.spaces.Box(0.0, 20.0, (1,), np.float32)
     first, _ = environment.reset(seed=1)
-    pulls = np.array([[0.0], [5.0], [9.81]], np.float32)
+    pulls = np.array([[1.0], [5.0], [9.81]], np.float32)
     seen, rewards, ended, cut_off, _ = environment.step(pulls)
     state = puck.init(puck.params, jax.random.key(0))
     for member, pull in enumerate(pulls[:, 0]):
@@ -259,6 +259,6 @@ def test_environments_of_gymnasium_fall_as_the_simulation_and_start_anew():
 )
 def test_a_mistake_in_an_environment_is_one_line(change, message):
     pytest.importorskip("gymnasium")
-    given = {"simulation": projectile(), "action": "gravity", "observed": ["height"], "reward": lambda now: 1.0}
+    given = {"simulation": bouncing_ball(), "action": "gravity", "observed": ["height"], "reward": lambda now: 1.0}
     with pytest.raises(UserError, match=message):
         interop.gymnasium(**(given | change))

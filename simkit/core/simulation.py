@@ -301,10 +301,10 @@ class Simulation:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
 
         Example:
-            >>> on_moon = rigid.projectile().with_params(gravity=1.62)
-            >>> run = simkit.run(on_moon, steps=100)
+            >>> on_moon = rigid.bouncing_ball().with_params(gravity=1.62)
+            >>> run = simkit.run(on_moon, steps=300)
             >>> print(f"{float(run['height'].max()):.2f} m on the moon")
-            7.46 m on the moon
+            4.70 m on the moon
         """
         leaves = paths.leaves(self.params)
         if values is not None and not isinstance(values, Mapping):

@@ -27,9 +27,7 @@ from simkit.rigid.shapes.ellipsoid import ellipsoid
 from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
-from simkit.rigid.systems.linkages import four_bar_linkage
 from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
 
 __all__ = [
@@ -48,7 +46,6 @@ __all__ = [
     "Vector",
     "Wrench",
     "applied",
-    "asymmetric_top",
     "attachment",
     "ball",
     "billiards_break",
@@ -64,12 +61,10 @@ __all__ = [
     "drag",
     "ellipsoid",
     "floor",
-    "four_bar_linkage",
     "gather",
     "gather_planes",
     "gravity",
     "grip_of",
-    "heavy_top",
     "held",
     "hinge",
     "hinge_angle",
@@ -79,7 +74,6 @@ __all__ = [
     "motor",
     "norm",
     "plane",
-    "projectile",
     "repeat",
     "servo",
     "simulate",

@@ -35,9 +35,7 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.shapes.box import box
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import simulate
-from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import bouncing_ball
-from simkit.rigid.systems.linkages import four_bar_linkage
 from tests.tables import every
 
 WRONG = [
@@ -75,7 +73,6 @@ def test_numbers_of_numpy_are_accepted():
 
 # What is out of range of each; its time step is added for all.
 OUT_OF_RANGE = {
-    asymmetric_top: {"moment_y": 0.0, "mass": -1.0},
     billiards_break: {"cloth_friction": -0.1, "restitution": 1.5, "length": 0.0},
     bouncing_ball: {
         "restitution": 1.5,
@@ -86,9 +83,6 @@ OUT_OF_RANGE = {
         "launch_scatter": -0.1,
         "gravity": 0.0,
     },
-    four_bar_linkage: {"crank_length": -0.1, "motor_damping": -1.0},
-    heavy_top: {"width": 0.0, "arm": -0.1},
-    projectile: {"drag": -0.1, "length": 0.0},
     steered_puck: {"start_gap": -0.1, "velocity_weight": -1.0},
     system_identification: {"mass": 0.0, "restitution": -0.5, "noise": 0.0},
 }

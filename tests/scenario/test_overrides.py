@@ -102,6 +102,12 @@ def test_a_setting_and_a_parameter_of_one_name_are_distinguished():
     assert (changed.config["rate"], changed.parameters["rate"].default) == (2, 1.0)
 
 
+def test_a_setting_that_is_the_parameter_of_its_name_leaves_the_name_to_the_parameter():
+    scenario = parse_scenario(GOOD.replace("width = 2.0", 'rate = "rate"'), "toy.toml")
+    changed = apply_overrides(scenario, ["rate=1"])
+    assert (changed.config["rate"], changed.parameters["rate"].default) == ("rate", 1.0)
+
+
 def test_a_config_prefix_reaches_arguments_that_the_file_leaves_at_their_default(scenario):
     assert apply_overrides(scenario, ["config.order=4"]).config["order"] == 4
 
