@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.arguments import check_type
+from simkit.core.arguments import check_distinct, check_shape, check_type
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import number_by
+from simkit.core.parameter import UNBOUNDED
 from simkit.core.rollout import segment
 from simkit.core.settings import arguments, several, text, whole
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -180,8 +181,8 @@ def _to_jax(array: Any, path: str) -> _Moved:
         array = array.detach()
     if not hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
         raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays, or numbers")
-    own, reason = _kind(array), ""
-    if own in _WIDE and (narrow := jax.dtypes.canonicalize_dtype(own)).name != own:
+    dtype, reason = _kind(array), ""
+    if dtype in _WIDE and (narrow := jax.dtypes.canonicalize_dtype(dtype)).name != dtype:
         check_fit(_on_host(array), narrow, path)
     try:
         result = jnp.from_dlpack(array)
@@ -189,7 +190,7 @@ def _to_jax(array: Any, path: str) -> _Moved:
         result, reason = _copied(array, path, error), "its memory cannot be shared"
     if not reason and _address(array) != result.unsafe_buffer_pointer():
         reason = "its memory is not aligned as JAX requires, or is on another device"
-    change = "" if result.dtype.name == own else f"{own} -> {result.dtype.name}"
+    change = "" if result.dtype.name == dtype else f"{dtype} -> {result.dtype.name}"
     return result, "its precision changes" if change else reason, change
 
 
@@ -277,6 +278,7 @@ def gymnasium(
     observed: Sequence[str],
     reward: Callable[[Arrays], Any],
     ends: Callable[[Arrays], Any] = _never,
+    limits: tuple[Any, Any] | None = None,
     members: int = 16,
     hold: int = 1,
     steps: int = 1000,
@@ -289,17 +291,20 @@ def gymnasium(
 
     Args:
         simulation: one whose step depends on the action.
-        action: path of the parameter that is the action, such as ``"control"``; its bounds are those of the action.
+        action: path of the parameter that is the action, such as ``"control"``.
         observed: names of observed arrays and diagnostics that make up an observation, flat and in this order.
         reward: function of all observed arrays and diagnostics after a step, by name, to a number.
         ends: likewise, to whether the episode ends.
+        limits: lowest and highest action, numbers or arrays, such as the control ranges of motors; ``None`` takes the
+            bounds of the parameter.
         members: number of environments.
         hold: steps of the simulation for each action.
         steps: actions after which an episode is cut off.
 
     Raises:
-        UserError: if gymnasium is not installed, the action is not a parameter, ``observed`` names something else, or a
-            function reads an unknown name or returns no number.
+        UserError: if gymnasium is not installed, the action is not a parameter, ``observed`` names something else, a
+            function reads an unknown name or returns no number, or the limits are none. An environment refuses actions
+            of another shape, and NaN.
 
     Example:
         >>> cart = simkit.build(simkit.load("cartpole", {"precision": "float32"}))
@@ -314,9 +319,21 @@ def gymnasium(
     check_type("simulation", simulation, "what simkit.build returns", Simulation)
     leaves = paths.leaves(simulation.params)
     known(action, leaves, "action")
+    check_distinct("observed", observed)
     for name in observed:
         known(name, {**simulation.shapes.observed, **simulation.shapes.diagnosed}, "observed")
-    return _environment_class(library)(_Programs(simulation, action, observed, reward, ends, members, hold), steps)
+    for name, function in {"reward": reward, "ends": ends}.items():
+        check_type(name, function, "a function of observed arrays and diagnostics by name", Callable)
+    shape = leaves[action].shape
+    if limits is None:
+        declared = simulation.parameters.get(action)
+        limits = declared.bounds if declared else UNBOUNDED
+    check_shape("limits", limits, f"a pair of numbers, or of arrays of shape {shape}", (2,), (2, *shape))
+    low, high = (np.broadcast_to(np.asarray(end, np.float32), shape or (1,)) for end in limits)
+    if not (low < high).all():
+        raise UserError(f"limits = {limits!r:.80} are no pair of the lowest and the highest action; swap or widen")
+    programs = _Programs(simulation, action, observed, reward, ends, members, hold)
+    return _environment_class(library)(programs, (low, high), steps)
 
 
 class _Programs:
@@ -325,7 +342,7 @@ class _Programs:
     Attributes:
         start: ``key -> (states, observations)``.
         step: ``(states, actions, is_new, key) -> (states, observations, rewards, ended)``.
-        action: default, and its bounds.
+        action: its default.
         width: numbers of an observation.
     """
 
@@ -341,13 +358,11 @@ class _Programs:
     ) -> None:
         many, params = ensemble(simulation, over=[action]), simulation.params
         advance, default = segment(many, hold), paths.leaves(params)[action]
-        declared = simulation.parameters.get(action)
         self.members, self.action = members, default
-        self.bounds = declared.bounds if declared else (-np.inf, np.inf)
         shapes = {**simulation.shapes.observed, **simulation.shapes.diagnosed}
         self.width = sum(int(np.prod(shapes[name].shape)) for name in observed)
 
-        def given(actions: jax.Array) -> Params:
+        def acting(actions: jax.Array) -> Params:
             return paths.replaced(params, {action: jnp.asarray(actions, default.dtype)})
 
         def seen(states: State, current: Params) -> Arrays:
@@ -364,7 +379,7 @@ class _Programs:
             return number_by(lambda now: jnp.asarray(ends(now), jnp.float32), "ends", quantities)
 
         def fresh(key: jax.Array) -> tuple[State, Params]:
-            current = given(jnp.broadcast_to(default, (members, *default.shape)))
+            current = acting(jnp.broadcast_to(default, (members, *default.shape)))
             return many.init(current, jax.random.split(key, members)), current
 
         def start(key: jax.Array) -> tuple[State, jax.Array]:
@@ -372,7 +387,7 @@ class _Programs:
             return states, flat(seen(states, current))
 
         def step(states: State, actions: jax.Array, is_new: jax.Array, key: jax.Array) -> Any:
-            current = given(actions)
+            current = acting(actions)
             begun, moved = fresh(key)[0], advance(states, current)
             states = jax.vmap(lambda new, a, b: jax.tree.map(lambda a, b: jnp.where(new, a, b), a, b))(
                 is_new, begun, moved
@@ -398,12 +413,9 @@ def _environment_class(library: Any) -> Any:
 
         metadata = {"autoreset_mode": vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
-        def __init__(self, programs: _Programs, steps: int) -> None:
+        def __init__(self, programs: _Programs, limits: tuple[Numbers, Numbers], steps: int) -> None:
             self.num_envs, self._programs, self._limit = programs.members, programs, steps
-            low, high = programs.bounds
-            # One number is an action of one component.
-            self._shape = programs.action.shape
-            self.single_action_space = box(float(low), float(high), self._shape or (1,), np.float32)
+            self.single_action_space = box(*limits, dtype=np.float32)
             self.single_observation_space = box(-np.inf, np.inf, (programs.width,), np.float32)
             batch = vector.utils.batch_space
             self.action_space = batch(self.single_action_space, self.num_envs)
@@ -426,9 +438,11 @@ def _environment_class(library: Any) -> Any:
                 raise library.error.ResetNeeded("no episode has begun; call reset() before step(actions)")
             if (size := np.size(actions)) != np.prod(self.action_space.shape):
                 raise UserError(f"actions are {size} numbers; give an array of shape {self.action_space.shape}")
+            if np.isnan(actions).any():
+                raise UserError(f"actions hold {np.isnan(actions).sum()} NaN; give numbers (did the learner diverge?)")
             self._key, key = jax.random.split(self._key)
-            given = jnp.asarray(actions).reshape(self.num_envs, *self._shape)
-            self._states, *outcome = self._programs.step(self._states, given, self._is_new, key)
+            controls = jnp.asarray(actions).reshape(self.num_envs, *self._programs.action.shape)
+            self._states, *outcome = self._programs.step(self._states, controls, self._is_new, key)
             observations, rewards, ended = map(np.asarray, outcome)
             self._taken = np.where(self._is_new, 0, self._taken + 1)
             cut_off = (self._taken >= self._limit) & ~ended

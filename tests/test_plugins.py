@@ -151,7 +151,7 @@ def test_the_keys_of_a_view_of_a_package_are_checked_and_in_the_schema(install, 
     install("stripe-kit", "stripe_kit", STRIPES, group="views", stripes="stripe_kit:Stripes")
     missed = []
     for keys, message in (
-        ({"height": 8}, "render.height = 8 is not an integer of 16 to 4096; write one"),
+        ({"height": 8}, "render.height = 8 is not an integer from 16 to 4096; write one"),
         ({"camera": '"side"'}, "render.camera has no effect on view = 'stripes'; leave it out"),
         ({"hieght": 20}, "render.hieght is not a known key; did you mean 'height'?"),
     ):

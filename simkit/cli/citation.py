@@ -24,9 +24,9 @@ def identifiers_in(text: str) -> list[str]:
     Args:
         text: such as a docstring.
     """
-    found = ((doi or number).rstrip(".") for doi, number in _MARK.findall(text))
+    marks = ((doi or number).rstrip(".") for doi, number in _MARK.findall(text))
     # A bracket that the text opened before the identifier is no part of it.
-    return list(dict.fromkeys(each[:-1] if each.count(")") > each.count("(") else each for each in found))
+    return list(dict.fromkeys(each[:-1] if each.count(")") > each.count("(") else each for each in marks))
 
 
 def documents_of(scenario: Scenario) -> list[str]:
@@ -65,7 +65,7 @@ def bibtex(scenario: Scenario | None) -> dict[str, Any]:
 
 def _derived(documents: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return entries without titles of the references in docstrings, by identifier."""
-    found = {}
+    entries = {}
     for text in documents:
         words, start = " ".join(text.split()), 0
         for mark in _MARK.finditer(words):
@@ -73,9 +73,9 @@ def _derived(documents: Iterable[str]) -> dict[str, dict[str, str]]:
             if written := _WRITTEN.search(before):
                 authors, _, journal = before[: written.start()].rpartition(", ")
                 names = " and ".join(filter(None, re.split(r", | and ", authors)))
-                found[identifiers_in(mark[0])[0]] = {"author": names, "journal": journal} | written.groupdict()
+                entries[identifiers_in(mark[0])[0]] = {"author": names, "journal": journal} | written.groupdict()
             start = mark.end()
-    return found
+    return entries
 
 
 def _own() -> dict[str, Any]:

@@ -98,7 +98,7 @@ def render_scenario(
     # An animation of one frame is the last picture of the film.
     draw(outcome, home / POSTER, "webp", SIZE, maximum_frames=1)
     missing = {key: value for key, value in _card_of(home).items() if key == "missing_page"}
-    write_json(home / "card.json", card_of(outcome, seconds) | missing)
+    _write_card(home, card_of(outcome, seconds) | missing)
     return Entry(scenario.name, outcome.message, outcome.failed, film, film.stat().st_size)
 
 
@@ -209,7 +209,7 @@ def write_page(scenario: Scenario, folder: Path) -> Entry:
         # A program that the compiler refuses is told as well.
         report, missing, message = None, one_line(error), one_line(error)
     differs = "" if report is None else "; ".join(report.misses)
-    write_json(home / "card.json", _card_of(home) | {"missing_page": missing or differs})
+    _write_card(home, _card_of(home) | {"missing_page": missing or differs})
     if report is None or missing:
         (home / PAGE).unlink(missing_ok=True)
         return Entry(scenario.name, message, failed=True)
@@ -276,6 +276,11 @@ def _card_of(home: Path) -> dict[str, Any]:
         return dict(read_json(home / "card.json"))
     except (DamagedFileError, UserError, TypeError, ValueError):
         return {}
+
+
+def _write_card(home: Path, card: dict[str, Any]) -> None:
+    # Indented, the points of charts took three times the bytes.
+    write_json(home / "card.json", card, indent=None)
 
 
 def _cards_of(folder: Path, names: Container[str]) -> list[Shown]:

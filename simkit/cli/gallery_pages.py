@@ -235,8 +235,9 @@ def _commands(scenario: Scenario) -> list[str]:
     single = {name: p for name, p in scenario.parameters.items() if isinstance(p.default, float) and p.default}
     commands = [command(scenario, "run")]
     if single:
-        # A time step is an error of discretization, which a study varies last.
-        name, parameter = min(single.items(), key=lambda item: item[0] == "time_step")
+        # What the file sets is what it is about; a time step is an error of discretization, which a study varies last.
+        is_set = {name for name, settings in scenario.parameter_settings.items() if settings.default is not None}
+        name, parameter = min(single.items(), key=lambda item: (item[0] == "time_step", item[0] not in is_set))
         least, largest = parameter.bounds
         low, high = sorted(min(max(factor * parameter.default, least), largest) for factor in (0.9, 1.1))
         commands.append(command(scenario, "sweep", "--over", f"{name}={low:g}:{high:g}:5"))

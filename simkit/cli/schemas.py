@@ -402,9 +402,8 @@ def schema_of(verb: str | None = None) -> Schema:
 
 def _with_name(kind: str, schema: Schema) -> Schema:
     """Return the schema of a result with its kind, version and, of work, the seconds that it took."""
-    own = schema["properties"]
     name = {"schema": about("kind and version of this result", {"const": f"simkit.{kind}/{VERSION}"})}
-    properties = name | ({} if kind == "error" else _OF_WORK) | own
+    properties = name | ({} if kind == "error" else _OF_WORK) | schema["properties"]
     return {
         "title": kind.replace("_", " "),
         **schema,

@@ -174,7 +174,7 @@ def converge_with_growth(
 
     def run(params: Params, key: jax.Array) -> tuple[Simulation, Converged]:
         def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, tuple[Simulation, Converged]]:
-            result = simulation.programs.found(
+            result = simulation.programs.cached(
                 ("converge", max_steps), lambda: jax.jit(_converge_from_init(simulation.unshared(), max_steps))
             )(params, key)
             return result.state, result.status, (simulation, result)

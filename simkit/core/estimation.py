@@ -39,11 +39,13 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
         UserError: if ``steps`` is below 1; and, when called, for a name that is not a parameter or unequal lengths.
 
     Example:
-        >>> puck = rigid.projectile(integrator="velocity_verlet").with_params(drag=0.0)
+        >>> stone = {"shape": "sphere", "name": "stone", "radius": 0.1, "mass": 1}
+        >>> fall = {"gravity": "gravity", "method": "free", "parameters": {"gravity": 9.81, "time_step": 0.01}}
+        >>> puck = rigid.system(bodies=[stone], measured=["stone"], **fall)
         >>> run, start = core.controlled(puck, steps=50), puck.init(puck.params, jax.random.key(0))
-        >>> height = lambda pull: jax.jit(run)(start, puck.params, {"gravity": pull})[1]["height"][-1]
+        >>> height = lambda pull: jax.jit(run)(start, puck.params, {"gravity": pull})[1]["stone.z"][-1]
         >>> print(jax.grad(height)(jnp.array([9.81, 9.81])), "m per m/s^2, by hand -3/8 and -1/8")
-        [-0.3749998  -0.12499998] m per m/s^2, by hand -3/8 and -1/8
+        [-0.3749998  -0.12499999] m per m/s^2, by hand -3/8 and -1/8
     """
     advance = segment(simulation, steps)
 

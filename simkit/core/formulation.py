@@ -196,7 +196,7 @@ def in_blocks[T](function: Callable[..., T], *trees: Any, block: int = BLOCK) ->
         return function(*trees)
 
     def one_by_one(*trees: Any) -> T:
-        blocks = jax.tree.map(lambda array: array[:whole].reshape(-1, block, *array.shape[1:]), trees)
+        blocks = jax.tree.map(lambda array: array[:whole].reshape(count // block, block, *array.shape[1:]), trees)
         results = jax.lax.map(lambda trees: function(*trees), blocks)
         results = jax.tree.map(lambda array: array.reshape(whole, *array.shape[2:]), results)
         if whole == count:

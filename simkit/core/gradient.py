@@ -295,7 +295,7 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
     alone = objective.unshared()
     names = wrt if isinstance(wrt, str) else tuple(wrt)
     about = ("derivative", objective.settings, names, mode, jnp.shape(key), shapes_and_types(params))
-    return objective.simulation.programs.found(about, made)
+    return objective.simulation.programs.cached(about, made)
 
 
 def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> bool:

@@ -102,7 +102,7 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
     return chosen
 
 
-def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def by_leaf(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """Return values by the path of each leaf, from values of leaves and trees of values of branches.
 
     Args:

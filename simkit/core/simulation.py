@@ -249,7 +249,7 @@ class Simulation:
             arrays = (jax.eval_shape(function, state, self.params) for function in (self.observe, self.diagnose))
             return Shapes(state, *arrays)
 
-        return self.programs.found("shapes", trace)
+        return self.programs.cached("shapes", trace)
 
     @property
     def programs(self) -> Programs:
@@ -301,17 +301,17 @@ class Simulation:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
 
         Example:
-            >>> on_moon = rigid.projectile().with_params(gravity=1.62)
-            >>> run = simkit.run(on_moon, steps=100)
+            >>> on_moon = rigid.bouncing_ball().with_params(gravity=1.62)
+            >>> run = simkit.run(on_moon, steps=300)
             >>> print(f"{float(run['height'].max()):.2f} m on the moon")
-            7.46 m on the moon
+            4.70 m on the moon
         """
         leaves = paths.leaves(self.params)
         if values is not None and not isinstance(values, Mapping):
             values = paths.leaves(values, is_leaf=lambda path, _: path in leaves)
             if "" in values:
                 raise UserError('with_params takes values by name: gravity=9.8, or {"closure.0.weight": array}')
-        replacements = paths.given(dict(values or {}) | named, leaves)
+        replacements = paths.by_leaf(dict(values or {}) | named, leaves)
         arrays = {name: _like(name, value, leaves[name]) for name, value in replacements.items()}
         return self.at(paths.replaced(self.params, arrays))
 
@@ -327,7 +327,7 @@ class Simulation:
             made = self.sized_like(state)
             return dataclasses.replace(self, init=made.init, equilibrium=made.equilibrium, sized_like=made.sized_like)
 
-        return self.programs.found(("buffers", shapes_and_types(state)), sized).at(self.params)
+        return self.programs.cached(("buffers", shapes_and_types(state)), sized).at(self.params)
 
     def unshared(self) -> "Simulation":
         """Return the same simulation without what is kept with it.
@@ -367,9 +367,9 @@ class Simulation:
                 raise UserError(f"quantity '{name}' gives {type(result).__name__}; return one array of numbers")
             (arrays if result.shape else scalars)[name] = function
 
-        def joined(own: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
+        def joined(declared: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
             def quantities(state: State, params: Params) -> Arrays:
-                kept = {name: array for name, array in own(state, params).items() if name not in functions}
+                kept = {name: array for name, array in declared(state, params).items() if name not in functions}
                 return kept | {name: jnp.asarray(function(state, params)) for name, function in added.items()}
 
             return quantities

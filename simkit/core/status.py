@@ -65,7 +65,7 @@ _FAILURES = {
     Status.JOINTS_APART: "has joints or rigid bonds that its iterations did not close; reduce the time step or allow "
     "more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
-    "another axis, or take dynamics = Free, Compliant or Jointed",
+    "another axis, or take the method free, compliant or jointed",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
@@ -82,10 +82,11 @@ _CAUTIONS = {
     Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
     "smaller time step, more substeps or less stiffness",
     Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
-    "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
-    "disks, or Compliant",
-    Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
-    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
+    "those of the steps and, through these impacts, not those of the physics; take the method events for spheres and "
+    "disks, or compliant",
+    Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of the method compliant jumps from "
+    "corner to corner: energy is not kept, and derivatives are not those of the physics; take the method impulses "
+    "there",
     Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
     "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place "
     "particles farther apart and from walls",
@@ -96,14 +97,15 @@ _CAUTIONS = {
     Status.UNBALANCED: "ran all its steps, but the flows given on its sides do not balance, so that what leaves was "
     "scaled to what enters; correct them, or make one side an outflow",
     Status.SWEEPS_TOO_FEW: "ran all its steps, but its solver left contacts unsolved, as of a heavy body on a light "
-    "one, so that stacks sink and collapse; give Impulses more sweeps, engine = 'simkit' a shorter time step, or "
-    "bodies of less different mass",
+    "one, so that stacks sink and collapse; give the method impulses more sweeps, engine = 'simkit' a shorter time "
+    "step, or bodies of less different mass",
     Status.STANCE_SLIPS: "ran all its steps, but a point that stands, or strikes, needs more friction than it has "
     "(friction_used); raise the friction of its geoms, as events follow points that do not slip",
     Status.CONTACT_MISSED: "ran all its steps, but a contact was not resolved at its time; reduce the time step, or "
     "let fewer points act at once",
     Status.STEP_TOO_LONG: "ran all its steps, but a body moved by more than its thickness in the step of an impact, "
-    "which Impulses applies up to a step early; reduce the time step, or take dynamics = Events for spheres and disks",
+    "which the method impulses applies up to a step early; reduce the time step, or take the method events for spheres "
+    "and disks",
 }
 MESSAGES = _ENDS | _FAILURES | _CAUTIONS
 FAILURES, CAUTIONS = tuple(_FAILURES), tuple(_CAUTIONS)

@@ -118,7 +118,7 @@ class Programs:
         """Copy and pickle nothing of what is kept."""
         return Programs, (self._most,)
 
-    def found[T](self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached[T](self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what is kept under a key in the present precision of JAX; it is made if there is nothing.
 
         Args:

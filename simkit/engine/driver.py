@@ -187,7 +187,7 @@ class Program:
             start, record = jax.jit(_beginning(alone), **layout), jax.jit(_segment_function(alone, plan), **recorded)
             return cls(alone, start, record, plan.frames_per_segment)
 
-        return dataclasses.replace(simulation.programs.found(("run", plan, shardings), made), simulation=simulation)
+        return dataclasses.replace(simulation.programs.cached(("run", plan, shardings), made), simulation=simulation)
 
     def initialize(self, params: Params, key: jax.Array) -> tuple[State, Frames]:
         """Return the initial state, and its frame as the first of the frames of a segment."""
@@ -227,7 +227,7 @@ class Program:
         return self._of_size(self.simulation.with_buffers_of(state))
 
     def _of_size(self, simulation: Simulation) -> "Program":
-        start = simulation.programs.found("start", lambda: jax.jit(_beginning(simulation.unshared())))
+        start = simulation.programs.cached("start", lambda: jax.jit(_beginning(simulation.unshared())))
         return dataclasses.replace(self, simulation=simulation, start=start)
 
 

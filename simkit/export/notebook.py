@@ -113,9 +113,9 @@ def _sweep(dataset: "ResultDataset", origin: "Origin") -> Iterable[str]:
 
 def _derivative(dataset: "ResultDataset", origin: "Origin") -> Iterable[str]:
     """Yield a stored derivative."""
-    found = origin.result
+    stored = origin.result
     slopes = {name: dataset[name].values for name in origin.wrt}
-    yield from _slopes(origin.scenario, origin.objective, found.value, slopes, found.note)
+    yield from _slopes(origin.scenario, origin.objective, stored.value, slopes, stored.note)
 
 
 def derivative(value: "ValueAndDerivative") -> str:

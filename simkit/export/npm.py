@@ -74,9 +74,9 @@ class Package(NamedTuple):
         for path, digest in self.sha256.items():
             name = Path(path).name
             places = (folder / name, folder / path, folder / "node_modules" / self.name / path)
-            found = next((each for each in places if each.is_file()), places[0])
+            source = next((each for each in places if each.is_file()), places[0])
             try:
-                with found.open("rb") as file:
+                with source.open("rb") as file:
                     files[name] = file.read(_LARGEST)
             except OSError:
                 files[name] = b""

@@ -346,15 +346,15 @@ def picture(
     """
     result = opened(result)
     origin = getattr(result, "origin", None)
-    given = [*(["frame"] * (frame is not None)), *(["size"] * (size is not None)), *settings]
+    named = [*(["frame"] * (frame is not None)), *(["size"] * (size is not None)), *settings]
     if origin and origin.report in ("sweep", "starts"):
-        if given:
+        if named:
             raise UserError(
-                f"{given[0]} has no effect on the chart of a sweep; leave it out, or draw what simkit.run returns for "
+                f"{named[0]} has no effect on the chart of a sweep; leave it out, or draw what simkit.run returns for "
                 "one member"
             )
         return chart_of_sweep(result)
-    if origin and origin.report == "optimization" and not given:
+    if origin and origin.report == "optimization" and not named:
         return chart_of_iterations(result)
     size = DEFAULT_PIXELS if size is None else size
     if frame is not None:
@@ -532,13 +532,13 @@ def objective_units(scenario: Scenario, units: Mapping[Any, str]) -> dict[str, s
         scenario: of the objectives.
         units: of diagnostics, by name.
     """
-    found = {}
+    by_name = {}
     for name, objective in scenario.objectives.items():
         unit = units.get(objective.quantity, "")
         if unit not in ("", "1"):
             simple = unit.isalpha()
-            found[name] = (f"{unit}^2" if simple else f"({unit})^2") if objective.square else unit
-    return found
+            by_name[name] = (f"{unit}^2" if simple else f"({unit})^2") if objective.square else unit
+    return by_name
 
 
 def informative(result: "xarray.Dataset", scenario: Scenario) -> "dict[str, xarray.DataArray]":

@@ -18,6 +18,7 @@ from simkit.export.pictures import draw, draw_sweep, play
 from simkit.export.replacing import check_page
 from simkit.jobs.stored_jobs import open_frames, open_run
 from simkit.jobs.sweep_results import columns_of, final_numbers, objective_arrays
+from simkit.render.style import shown_unit
 from simkit.scenario.catalog import parse_scenario
 from simkit.scenario.drawing import CLOCKS
 from simkit.scenario.scenario import PARAMETER_HEAD, Scenario
@@ -65,15 +66,15 @@ def report(directory: Path | str, output: Path | str | None = None, *, player: b
     title = scenario.title or scenario.name
     words = next(filter(None, (result.attrs.get(name) for name in ("message", "note", "status"))), "")
     if "seed" in result.dims:
-        found, counts = np.unique(result["status"].values, return_counts=True)
-        ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in zip(found, counts, strict=True))
+        statuses, counts = np.unique(result["status"].values, return_counts=True)
+        ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in zip(statuses, counts, strict=True))
         words = f"{result['status'].size} members: {ended}"
     head = f"<h1>{literal(title)}</h1><p>{literal(scenario.summary)}</p><p><strong>{literal(words)}</strong></p>"
     body = "".join(f"<section><h2>{literal(heading)}</h2>{html}</section>" for heading, html in sections)
     text = page(
         f"{title}: {job.noun.partition(' ')[2]}",
         f"<style>\n{shared('pages.css')}</style>",
-        f'<main class="scenario">{head}{body}</main>\n<script>\n{shared("report.js")}</script>',
+        f'<main class="scenario">{head}{body}</main>\n<script>\n{shared("report.js")}{shared("ticks.js")}</script>',
     )
     file = Path(output) if output else opened.path / REPORT
     write_bytes(file, text.encode())
@@ -152,7 +153,7 @@ def _listed(values: np.ndarray) -> list[float | None]:
 
 
 def _unit(array: xarray.DataArray) -> str:
-    return str(array.attrs.get("units", ""))
+    return shown_unit(str(array.attrs.get("units", "")))
 
 
 def _label(name: str, array: xarray.DataArray) -> str:

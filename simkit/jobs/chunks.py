@@ -46,8 +46,8 @@ def devices_of_members() -> list[Any]:
     The cores of a CPU compute different chunks, see `simkit.jobs.executors.in_this_process`: a chunk then has the same
     bytes on any number of cores.
     """
-    found = devices(local=True)
-    return found if len(found) > 1 and platform() != "cpu" else []
+    local = devices(local=True)
+    return local if len(local) > 1 and platform() != "cpu" else []
 
 
 def cores_for_chunks() -> list[Any]:
@@ -57,10 +57,10 @@ def cores_for_chunks() -> list[Any]:
 
 def member_sharding(members: int) -> "jax.sharding.Sharding | None":
     """Return the sharding of members over the local devices; ``None`` for one device or an uneven division."""
-    found = devices_of_members()
-    if not found or members % len(found):
+    local = devices_of_members()
+    if not local or members % len(local):
         return None
-    mesh = jax.sharding.Mesh(np.asarray(found), ("member",))
+    mesh = jax.sharding.Mesh(np.asarray(local), ("member",))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 

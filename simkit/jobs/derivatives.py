@@ -184,7 +184,7 @@ def note_of_steps(scenario: Scenario, objective: "str | Measure | None", zero: S
 def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any]) -> int:
     """Return the status code of the run behind an objective, with some parameters changed."""
     with prepared(scenario, objective, changed) as (function, params, key):
-        run = function.simulation.programs.found(
+        run = function.simulation.programs.cached(
             ("value", function.settings), lambda: jax.jit(function.unshared().with_status)
         )
         return int(run(params, key)[1])
@@ -292,7 +292,7 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Meas
             where, others = f"{scenario.file}: objectives.{name}", {}
         else:
             where, others = "objective", {each: of.as_expression for each, of in scenario.objectives.items()}
-        measure = simulation.programs.found(
+        measure = simulation.programs.cached(
             ("measure", spec.expression, where, tuple(others.items())),
             lambda: measure_of(simulation, spec.expression, where, others),
         )

@@ -160,7 +160,7 @@ class Fluctuations(Job[StoredDerivative]):
             each = {"steps": steps, "every": self.every, "skip": self.skip}
             return fluctuations.sampling(simulation.unshared(), self.objective, self.wrt, **each)
 
-        return simulation.programs.found(about, make)
+        return simulation.programs.cached(about, make)
 
     def simulation(self, *, new: bool) -> Simulation:
         """Return the simulation whose steps are samples."""

@@ -6,8 +6,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.collision.pairs import contacts
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
-from simkit.rigid.contact.forces import grip_of
-from simkit.rigid.contact.impact import Impact
+from simkit.rigid.contact.forces import Impact, grip_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.description.system import system
 from simkit.rigid.free import Free
@@ -28,9 +27,7 @@ from simkit.rigid.shapes.ellipsoid import ellipsoid
 from simkit.rigid.shapes.mesh import mesh
 from simkit.rigid.shapes.sphere import sphere
 from simkit.rigid.simulate import METHODS, simulate
-from simkit.rigid.systems.free_bodies import asymmetric_top, heavy_top, projectile
 from simkit.rigid.systems.hard_impacts import billiards_break, bouncing_ball
-from simkit.rigid.systems.linkages import four_bar_linkage
 from simkit.rigid.systems.plans_and_identification import steered_puck, system_identification
 
 __all__ = [
@@ -49,7 +46,6 @@ __all__ = [
     "Vector",
     "Wrench",
     "applied",
-    "asymmetric_top",
     "attachment",
     "ball",
     "billiards_break",
@@ -65,12 +61,10 @@ __all__ = [
     "drag",
     "ellipsoid",
     "floor",
-    "four_bar_linkage",
     "gather",
     "gather_planes",
     "gravity",
     "grip_of",
-    "heavy_top",
     "held",
     "hinge",
     "hinge_angle",
@@ -80,7 +74,6 @@ __all__ = [
     "motor",
     "norm",
     "plane",
-    "projectile",
     "repeat",
     "servo",
     "simulate",

@@ -305,8 +305,8 @@ def is_concrete(tree: object) -> bool:
 
 def refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, cause: str, needed: frozenset[str]) -> UserError:
     """Return the refusal of a part, with the methods that support it beside all other parts of the scene."""
-    supporting = [type(other).__name__ for other in others if needed | {part} <= set(other.supports)]
-    name = type(dynamics).__name__
+    supporting = [type(other).__name__.lower() for other in others if needed | {part} <= set(other.supports)]
+    name = type(dynamics).__name__.lower()
     # A method may support a part with other settings only; its settings are then shown.
     name = repr(dynamics) if name in supporting else name
     if not supporting:

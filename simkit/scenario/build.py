@@ -247,7 +247,7 @@ def build(
         mistakes.raise_if_any()
     if mistakes.found:
         return _examined(scenario, simulation, mistakes)[0]
-    examined, idle = simulation.programs.found(
+    examined, idle = simulation.programs.cached(
         _key_of(scenario), lambda: _examined(scenario, simulation.unshared(), mistakes)
     )
     _refuse_idle(scenario, idle)

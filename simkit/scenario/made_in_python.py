@@ -64,7 +64,7 @@ def scenario_of(simulation: Simulation, values: Mapping[str, Any] = {}) -> tuple
     name = FILE["name"].check(settings.get("name", "simulation"), "name")
     steps = RUN_KEYS["steps"].check(settings["steps"], "steps")
     with precision(precision_of(simulation)):
-        observed, diagnosed = simulation.programs.found(("record", name), lambda: check_record(simulation, name))
+        observed, diagnosed = simulation.programs.cached(("record", name), lambda: check_record(simulation, name))
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
     frame = Frame(observed, diagnosed, lengths)
@@ -137,7 +137,7 @@ def fingerprint(simulation: Simulation) -> str:
     Args:
         simulation: ``init``, ``step``, ``observe`` and ``diagnose`` are traced, but not run.
     """
-    return simulation.programs.found("fingerprint", lambda: _fingerprint(simulation))
+    return simulation.programs.cached("fingerprint", lambda: _fingerprint(simulation))
 
 
 def _fingerprint(simulation: Simulation) -> str:

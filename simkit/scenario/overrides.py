@@ -98,7 +98,13 @@ def place_of(scenario: Scenario, key: str) -> str:
     prefix, dot, _ = key.partition(".")
     if (dot and prefix in ("config", "params", "run")) or key in RUN_KEYS:
         return key if dot else f"run.{key}"
-    return f"{'config' if key in scenario.config or (dot and prefix in scenario.config) else 'params'}.{key}"
+    is_setting = key in scenario.config or (dot and prefix in scenario.config)
+    return f"{'config' if is_setting and not _is_the_parameter(scenario, key) else 'params'}.{key}"
+
+
+def _is_the_parameter(scenario: Scenario, key: str) -> bool:
+    """Return whether an entry of ``[config]`` is the parameter of its name, such as ``gravity = "gravity"``."""
+    return scenario.config.get(key) == key and key in scenario.parameter_settings
 
 
 def with_values(scenario: Scenario, values: Mapping[str, Any], where: Callable[[str], str] = "{}".format) -> Scenario:
@@ -255,7 +261,7 @@ def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str
     if section != "params" or not paths.is_branch(name, scenario.declared):
         return {name: value}
     with within(f"{label}: "):
-        entries = paths.given({name: value}, scenario.declared)
+        entries = paths.by_leaf({name: value}, scenario.declared)
     return {path: unwrapped(entry, path) for path, entry in entries.items()}
 
 
@@ -296,6 +302,8 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         return prefix, rest
     sections = {"config": tuple(scenario.config), "params": tuple(scenario.declared), "run": tuple(RUN_KEYS)}
     places = [section for section, names in sections.items() if key in names]
+    if _is_the_parameter(scenario, key):
+        places.remove("config")
     if not places and paths.is_branch(key, scenario.declared):
         return "params", key
     if not places and dot and prefix in scenario.config:

@@ -20,13 +20,9 @@ FACTORIES = {
     "flow.kolmogorov_turbulence": "simkit.flow.systems.kolmogorov_turbulence:kolmogorov_turbulence",
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
     "rigid.bouncing_ball": "simkit.rigid.systems.hard_impacts:bouncing_ball",
-    "rigid.projectile": "simkit.rigid.systems.free_bodies:projectile",
-    "rigid.asymmetric_top": "simkit.rigid.systems.free_bodies:asymmetric_top",
-    "rigid.heavy_top": "simkit.rigid.systems.free_bodies:heavy_top",
     "rigid.billiards_break": "simkit.rigid.systems.hard_impacts:billiards_break",
     "rigid.scene": "simkit.rigid.description.system:system",
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
-    "rigid.four_bar_linkage": "simkit.rigid.systems.linkages:four_bar_linkage",
     "rigid.system_identification": "simkit.rigid.systems.plans_and_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.plans_and_identification:steered_puck",
 }

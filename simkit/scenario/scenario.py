@@ -171,7 +171,7 @@ def make(scenario: Scenario) -> "Simulation":
     with within(f"{scenario.file}: simulation: ", "simulation"):
         factory = SIMULATIONS.resolve(scenario.simulation)
     key = _key_of(scenario, factory)
-    return _call(scenario, factory) if key is None else made_before().found(key, lambda: _call(scenario, factory))
+    return _call(scenario, factory) if key is None else made_before().cached(key, lambda: _call(scenario, factory))
 
 
 @functools.cache

@@ -199,9 +199,9 @@ def read_bytes(path: Path) -> bytes:
         raise DamagedFileError(f"{path}: {error.strerror or error}") from None
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write plain data as indented JSON, atomically; NaN and infinity, which JSON lacks, become null."""
-    write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
+def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
+    """Write plain data as JSON, atomically; NaN and infinity, which JSON lacks, become null."""
+    write_bytes(path, (json.dumps(_finite(value), indent=indent, allow_nan=False) + "\n").encode())
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:

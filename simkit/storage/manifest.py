@@ -56,27 +56,29 @@ class Import:
     Attributes:
         seconds: how long it took after the packages imported before it, which share dependencies with it.
         failure: why it failed; empty if it succeeded.
+        is_late: whether the time was up before it was done.
     """
 
     seconds: float
     failure: str
+    is_late: bool = False
 
 
 def imports(seconds: float = 120.0) -> dict[str, Import]:
     """Import every required package, in one other process, and return how each import went.
 
     Args:
-        seconds: time limit of all imports; packages not imported by then count as failures.
+        seconds: time limit of all imports.
     """
     command = [sys.executable, "-c", _IMPORTING, *MODULES.values()]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-        output, missing = ran.stdout, "the importing process was killed"
+        output, missing = ran.stdout, Import(0.0, "the importing process was killed")
     except subprocess.TimeoutExpired as error:
         output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-        missing = f"not imported within {seconds:g} s"
+        missing = Import(0.0, f"not imported within {seconds:g} s", is_late=True)
     done = {module: Import(took, reason) for module, reason, took in map(json.loads, output.splitlines())}
-    return {package: done.get(module, Import(0.0, missing)) for package, module in MODULES.items()}
+    return {package: done.get(module, missing) for package, module in MODULES.items()}
 
 
 def versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ FILE = """
 name = "throw"
 title = "A throw"
 summary = "A ball is thrown."
-simulation = "rigid.projectile"
+simulation = "rigid.bouncing_ball"
 
 [params]
 gravity = 9.8
@@ -131,14 +131,14 @@ def test_mistakes_are_printed_as_json(check):
     first, second = json.loads(told.out)["mistakes"]
     assert first["part"] == "config" and first["key"] == "config.mass"
     assert first["remedy"] == {"action": "remove", "value": None} and "time_step" not in first["allowed"]
-    assert second["part"] == "params" and "gravity.default = -9.8 is negative" in second["message"]
+    assert second["part"] == "params" and "gravity.default = -9.8 is not positive" in second["message"]
 
 
 @every(
     "change, phrase",
     [
         (("[run]", "[run"), "not valid TOML"),
-        (("rigid.projectile", "rigid.projectle"), "did you mean 'rigid.projectile'?"),
+        (("rigid.bouncing_ball", "rigid.bouncin_ball"), "did you mean 'rigid.bouncing_ball'?"),
         (("gravity = 9.8", "time_step = -1.0"), "params.time_step"),
     ],
 )

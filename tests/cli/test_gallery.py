@@ -191,10 +191,12 @@ def test_only_pages_of_named_scenarios_are_written_anew(tmp_path):
     assert page.read_text() == "kept"
 
 
-def test_commands_vary_another_parameter_than_the_time_step(tmp_path):
-    scenario = find_scenario("sliding_block")
-    assert next(iter(scenario.parameters)) == "time_step"
-    drawn(tmp_path, scenario.name)
-    write_index([scenario], tmp_path)
-    page = (tmp_path / scenario.name / "index.html").read_text()
+def test_commands_vary_a_parameter_that_the_file_sets_and_not_the_time_step(tmp_path):
+    block, wheel = find_scenario("sliding_block"), find_scenario("rimless_wheel")
+    assert next(iter(block.parameters)) == "time_step" and next(iter(wheel.parameters)) == "gravity"
+    for scenario in (block, wheel):
+        drawn(tmp_path, scenario.name)
+    write_index([block, wheel], tmp_path)
+    page = (tmp_path / block.name / "index.html").read_text()
     assert "simkit sweep sliding_block --over" in page and "time_step=" not in page
+    assert "simkit sweep rimless_wheel --over slope=" in (tmp_path / wheel.name / "index.html").read_text()

@@ -134,7 +134,7 @@ MISTAKES = {
         ["run", "projectile", "-o", "\ud800"],
         ["'\\ud800' has characters that no file name may have"],
     ),
-    "one process": (["launch", "-n", "1", "run", "channel_flow"], ["-n = 1 is not an integer of 2 to 256"]),
+    "one process": (["launch", "-n", "1", "run", "channel_flow"], ["-n = 1 is not an integer from 2 to 256"]),
     "a sweep in processes": (
         ["launch", "-n", "2", "sweep", "channel_flow"],
         ["argument VERB: invalid choice: 'sweep'"],
@@ -149,7 +149,7 @@ MISTAKES = {
     ),
     "process after the last": (
         ["run", "channel_flow", "--processes", "2", "--process-id", "2", "--coordinator", "127.0.0.1:1"],
-        ["process_id = 2 is not an integer of 0 to 1; write one"],
+        ["process_id = 2 is not an integer from 0 to 1; write one"],
     ),
     "set as a whole and inside": (
         ["run", "viscosity_from_frames", "--set", "cells.0=8", "--set", "cells=[16, 8]"],
@@ -161,7 +161,7 @@ MISTAKES = {
     ),
     "too many steps": (
         ["run", "projectile", "--set", "steps=999999999999"],
-        ["--set steps = 999999999999 is not an integer of 1 to 2147483647"],
+        ["--set steps = 999999999999 is not an integer from 1 to 2147483647"],
     ),
     "digits of another script": (
         ["run", "projectile", "--set", "spin=\u0663.\u0665"],

@@ -62,6 +62,7 @@ def test_a_part_of_a_scenario_is_shown_with_what_is_declared_below_it(simkit):
     shown = json.loads(simkit("show", "channel_flow", "config.axes.y.upper", "--json").out)
     assert shown["part"] == "config.axes.y.upper" and shown["value"]["kind"] == "wall"
     assert "6.5" in simkit("show", "bouncing_ball", "params.target.default").out
+    assert simkit("show", "bouncing_ball", "target").out == simkit("show", "bouncing_ball", "params.target").out
     ran = simkit("show", "channel_flow", "config.axs")
     assert ran.code == 2 and ran.line.endswith("config has no part 'axs'; did you mean 'axes'?")
 

@@ -66,7 +66,7 @@ AT = {"quantity": "potential_energy", "steps": 1000, "every": 10, "skip": 0}
     ("simulation", "wrt", "given", "message"),
     [
         (lambda: gas(dynamics.velocity_verlet), "mass", {}, "no bath with a known distribution; take langevin"),
-        (lambda: simkit.rigid.projectile(), "gravity", {"quantity": "height"}, "does not declare the distribution"),
+        (lambda: simkit.rigid.bouncing_ball(), "gravity", {"quantity": "height"}, "does not declare the distribution"),
         (lambda: gas(dynamics.langevin, constraints=ROD), "length", {}, "'length' changes lengths of rigid bonds"),
         (lambda: gas(dynamics.langevin, frozen=[True, False]), "length", {}, "changes places of frozen particles"),
         (lambda: gas(dynamics.langevin), "mass", {"steps": 300}, "leave fewer than 40 samples"),

@@ -217,7 +217,7 @@ def test_each_precision_has_a_trace_and_programs_of_its_own():
     for wide in (False, True, False, True):
         with jax.enable_x64(wide):
             assert traced().dtype == (jnp.float64 if wide else jnp.float32)
-            assert programs.found("key", lambda wide=wide: str(wide)) == str(wide)
+            assert programs.cached("key", lambda wide=wide: str(wide)) == str(wide)
     assert len(seen) == 2
 
 
@@ -233,7 +233,7 @@ def test_constants_of_a_simulation_are_freed_with_it():
 
     def run_one():
         simulation, large = with_constant(oscillator())
-        run = simulation.programs.found("run", lambda: trajectory(simulation.unshared(), 4, 2))
+        run = simulation.programs.cached("run", lambda: trajectory(simulation.unshared(), 4, 2))
         run(simulation.params, jax.random.key(0))
         assert large() is not None
         return large

@@ -110,13 +110,13 @@ def test_branches_stand_for_all_below_them():
 
 
 def test_values_of_a_branch_are_given_as_a_tree():
-    assert paths.given({"closure.layers.0": Layer(10.0, 11.0), "gravity": 12.0}, LEAVES) == {
+    assert paths.by_leaf({"closure.layers.0": Layer(10.0, 11.0), "gravity": 12.0}, LEAVES) == {
         "closure.layers.0.weight": 10.0,
         "closure.layers.0.bias": 11.0,
         "gravity": 12.0,
     }
     # Nested lists are the values of one leaf, where there is a leaf.
-    assert paths.given({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
+    assert paths.by_leaf({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
 
 
 def nested(**changes):
@@ -284,10 +284,13 @@ def with_status(status):
         (lambda: paths.selected(["closure", "closure.scale"], LEAVES), "'closure.scale' is named twice"),
         (lambda: paths.selected([3], LEAVES), "3 is not the name of a parameter"),
         (lambda: paths.selected(["qqq"], [f"branch.{i}" for i in range(100)]), "known names: branch$"),
-        (lambda: paths.given({"closure": 3.0}, LEAVES), "'closure' is a branch of parameters; give it a tree"),
-        (lambda: paths.given({"closure.layers.0": (1.0, 2.0)}, LEAVES), "'closure.layers.0.0' is no parameter of"),
-        (lambda: paths.given({"again.0": {"z": 1.0}}, LEAVES), "of 'again.0' lack 'again.0.a'; give all of them"),
-        (lambda: paths.given({"again.0.z": 1, "again": ({"z": 1, "a": 2}, {3: 4})}, LEAVES), "'again.0.z' is given tw"),
+        (lambda: paths.by_leaf({"closure": 3.0}, LEAVES), "'closure' is a branch of parameters; give it a tree"),
+        (lambda: paths.by_leaf({"closure.layers.0": (1.0, 2.0)}, LEAVES), "'closure.layers.0.0' is no parameter of"),
+        (lambda: paths.by_leaf({"again.0": {"z": 1.0}}, LEAVES), "of 'again.0' lack 'again.0.a'; give all of them"),
+        (
+            lambda: paths.by_leaf({"again.0.z": 1, "again": ({"z": 1, "a": 2}, {3: 4})}, LEAVES),
+            "'again.0.z' is given tw",
+        ),
         (lambda: paths.leaves({"a": {"b.c": 1.0}}), "the key 'b.c' of 'a' contains a dot"),
         (lambda: paths.leaves({"a": {1.5: 1.0}}), "the key 1.5 of 'a' is neither a word nor an integer"),
         (lambda: paths.leaves({"a": {"1": 1.0, 1: 2.0}}), "two keys of 'a' read '1'"),

@@ -138,7 +138,7 @@ def test_wrong_setting_is_refused_in_one_line(flow):
         ({"quantity": "pressur"}, "array of the frames = 'pressur' is unknown"),
         ({"view": "film"}, "view = 'film' is unknown"),
         ({"view": "particles"}, "array of the frames = 'position' is unknown"),
-        ({"size": (10, 10)}, "side of the size 10x10 = 10 is not an integer of 64 to 4096"),
+        ({"size": (10, 10)}, "side of the size 10x10 = 10 is not an integer from 64 to 4096"),
         ({"frame": 99}, "frame = 99 is not an integer of"),
         ({"colormap": "nonesuch"}, "nonesuch"),
     ):

@@ -212,7 +212,7 @@ LISTS = {
     "operatos = ['Add']": "did you mean 'operators'",
     "operators = ['Addd']": "operators[0] = 'Addd' is unknown; did you mean 'Add'",
     "operators = ['BitCast']\nopset = 17": "operators[0] = 'BitCast' is unknown",
-    "operators = ['Add']\nopset = 3": f"opset = 3 is not an integer of 13 to {OPSET}",
+    "operators = ['Add']\nopset = 3": f"opset = 3 is not an integer from 13 to {OPSET}",
     "operators = 'Add'": "operators = 'Add' is no list",
 }
 

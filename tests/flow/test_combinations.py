@@ -48,7 +48,7 @@ CHANNEL, DUCT = place_of("channel", 2, "parabola"), place_of("duct", 2, "parabol
     [
         (CHANNEL, {"method": "euler"}, "method = 'euler' is unknown; choose one of runge_kutta, adams_bashforth"),
         (CHANNEL, {"scheme": "up"}, "scheme = 'up' is unknown; choose one of central, upwind"),
-        (CHANNEL, {"implicit": (2,)}, r"implicit = 2 is not an integer of 0 to 1"),
+        (CHANNEL, {"implicit": (2,)}, r"implicit = 2 is not an integer from 0 to 1"),
         (CHANNEL, {"implicit": (1, 1)}, r"implicit has 1 twice; give each once"),
         (DUCT, {}, "boundary is None, so that the inflow has no velocity"),
         (

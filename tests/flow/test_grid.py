@@ -46,7 +46,7 @@ def test_refined_axis_has_equal_cells_in_its_refined_part_and_longer_ones_outsid
         (lambda: periodic_axis(8, 5e-324), "length = 4.94066e-324 is not positive; choose a value above 0"),
         (lambda: bounded_axis(8, 1e300), "width of a cell = 1.25e"),
         (lambda: periodic_axis(8, 1.0, 1e30), "width of a cell = 0 is below its lower bound"),
-        (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer of 4 to 16384"),
+        (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer from 4 to 16384"),
         (lambda: bounded_axis(8, -1.0), "length = -1 is not positive"),
         (lambda: bounded_axis(8, 1.0, stretching=7.0), "stretching = 7 is above its upper bound 6"),
         (lambda: refined_axis(0.1, (0.5, 2.5), 2.0, 0.1), "an end of around = 2.5 is above its upper bound 2"),

@@ -155,7 +155,7 @@ MISTAKES = {
         box(16, 1),
         velocity_on(box()),
         PARAMS,
-        "dimension of the grid = 1 is not an integer of 2 to 3",
+        "dimension of the grid = 1 is not an integer from 2 to 3",
     ),
     "arrays": (lambda v, p: v, box(), lambda p, k: jnp.ones((2, 16, 16)), PARAMS, "give a tuple of 2 GridVariables"),
     "another grid": (lambda v, p: v, box(8), velocity_on(box()), PARAMS, "2 GridVariables on the grid"),
@@ -194,7 +194,7 @@ def test_vorticity_of_another_kind_is_refused(start, message):
 
 
 def test_spectral_grid_is_checked():
-    with pytest.raises(UserError, match="dimension of the grid = 3 is not an integer of 2 to 2"):
+    with pytest.raises(UserError, match="dimension of the grid = 3 is not an integer from 2 to 2"):
         from_jax_cfd_spectral(lambda w, p: w, box(8, 3), lambda p, k: jnp.ones(3), PARAMS)
 
 

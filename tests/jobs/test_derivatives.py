@@ -126,7 +126,7 @@ def test_central_differences_of_the_mean():
 @every(
     ("more", "words"),
     [
-        (["--seeds", "1"], "seeds = 1 is not an integer of 2 to"),
+        (["--seeds", "1"], "seeds = 1 is not an integer from 2 to"),
         (["--seeds", "0"], "seeds"),
         (["--seeds", "4", "--output", "run"], "--output is not for the mean over seeds"),
         (["--seeds", "4", "--check"], "--check is not for the mean over seeds"),

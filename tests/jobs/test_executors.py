@@ -32,7 +32,7 @@ def test_sweeps_that_workers_cannot_compute_are_refused(tmp_path):
     with pytest.raises(UserError, match="executor = 'worker' is unknown; did you mean 'workers'"):
         executor_of(executor="worker:workers=2")
     for count in (0, -1, 2.5, True, "two", 10**6):
-        with pytest.raises(UserError, match=r"workers = .* is not an integer of 1 to 1024; write one"):
+        with pytest.raises(UserError, match=r"workers = .* is not an integer from 1 to 1024; write one"):
             executor_of(workers=count)
     for seconds in (0, -1, float("nan"), float("inf"), "long"):
         with pytest.raises(UserError, match=r"deadline( = |: ).*"):

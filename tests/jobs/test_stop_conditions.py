@@ -11,8 +11,8 @@ FILE = """
 name = "falling"
 title = "Falling"
 summary = "A ball falls until it is low."
-simulation = "rigid.projectile"
-params = { drag = 0.0, time_step = 0.01 }
+simulation = "rigid.bouncing_ball"
+params = { launch_speed = 8.0, launch_height = 1.5, time_step = 0.01 }
 run = { steps = 300, every = 10, stop = "height < low" }
 quantities.low = { expression = "launch_height / 2", unit = "m", doc = "where to stop" }
 objectives.time = { doc = "how long it flies", quantity = "time" }

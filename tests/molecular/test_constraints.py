@@ -199,7 +199,7 @@ def test_a_chain_of_many_rigid_bonds_is_one_system(x64):
         (lambda: constraints.combined(settled(1), constraints.rigid_bonds([[2, 3]], "length")), "particle 2 is in two"),
         (
             lambda: constraints.rigid_bonds([[0, 4]], "length").check(4, 3),
-            "a particle of rigid bonds = 4 is not an integer of 0 to 3",
+            "a particle of rigid bonds = 4 is not an integer from 0 to 3",
         ),
         (lambda: settled(1).check(3, 2), "needs three dimensions and no frozen atom"),
         (lambda: settled(1).check(3, 3, np.array([True, False, False])), "needs three dimensions and no frozen atom"),

@@ -401,7 +401,7 @@ def test_excluded_pairs_must_be_pairs_of_particles():
     for excluded, message in (
         ([[0, 0]], "is none"),
         ([[-1, 0]], "is none"),
-        ([[0, 99]], "a particle of excluded = 99 is not an integer of 0 to"),
+        ([[0, 99]], "a particle of excluded = 99 is not an integer from 0 to"),
     ):
         with pytest.raises(UserError, match=message):
             energy_of(spheres("all_pairs", excluded=excluded), *configuration("free", 2), params())

@@ -103,7 +103,7 @@ def test_free_space_has_no_images(x64):
 @every(
     ("make", "message"),
     [
-        (lambda: spaces.free(4), "is not an integer of 2 to 3"),
+        (lambda: spaces.free(4), "is not an integer from 2 to 3"),
         (lambda: spaces.periodic(jnp.ones(4)), "2 or 3 side lengths"),
         (lambda: spaces.triclinic(jnp.ones((2, 3))), "lattice vectors as rows"),
         (lambda: spaces.of_cell(jnp.ones(3), 2), "in 2 dimensions"),

@@ -11,8 +11,9 @@ import pytest
 from scipy.special import ellipj, ellipk, ellipkinc
 
 from simkit.core.rollout import trajectory
-from simkit.rigid import asymmetric_top, projectile
+from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
+from simkit.scenario.made_in_python import load
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -47,12 +48,18 @@ def flips():
 
 
 @functools.cache
+def freely(name, integrator):
+    """Return a shipped scenario with another integrator."""
+    return build(load(name, {"config.method": {"name": "free", "integrator": integrator}}))
+
+
+@functools.cache
 def compiled(steps, every, integrator="velocity_verlet"):
-    return jax.jit(trajectory(asymmetric_top(integrator=integrator), steps, every))
+    return jax.jit(trajectory(freely("asymmetric_top", integrator), steps, every))
 
 
 def history(steps, every, integrator="velocity_verlet", **params):
-    simulation = asymmetric_top(integrator=integrator).with_params(**params)
+    simulation = freely("asymmetric_top", integrator).with_params(**params)
     return jax.tree.map(np.asarray, compiled(steps, every, integrator)(simulation.params, jax.random.key(0))[2])
 
 
@@ -128,11 +135,11 @@ def exact_flight(time, launch_speed, launch_angle, launch_height, attitude, spin
 
 @functools.cache
 def compiled_flight(steps, integrator="runge_kutta"):
-    return jax.jit(trajectory(projectile(integrator=integrator), steps, 1))
+    return jax.jit(trajectory(freely("projectile", integrator), steps, 1))
 
 
 def flight(steps, integrator="runge_kutta", **params):
-    simulation = projectile(integrator=integrator).with_params(**params)
+    simulation = freely("projectile", integrator).with_params(**params)
     return jax.tree.map(np.asarray, compiled_flight(steps, integrator)(simulation.params, jax.random.key(0))[2])
 
 
@@ -162,7 +169,7 @@ def test_with_drag_speed_and_spin_decay_exponentially():
 @functools.cache
 def end_and_slopes():
     """Return a compiled ``throw -> (x, height, attitude, miss), derivatives`` after 1 s."""
-    simulation = projectile()
+    simulation = freely("projectile", "runge_kutta")
 
     def end(params):
         last = trajectory(simulation, 100, 100)({**simulation.params, **params}, jax.random.key(0))[2]

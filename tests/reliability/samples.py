@@ -80,7 +80,7 @@ LINES = [
     "list --json",
     "list --simulations",
     "new mine --from projectile -o mine.toml",
-    "new mine --from rigid.projectile --overwrite",
+    "new mine --from rigid.bouncing_ball --overwrite",
     "check projectile --json",
     "run bouncing_ball --set steps=4 --set every=2 --no-render -o out",
     "run projectile --set params.spin=[0,0,1] --precision float64 --format png --size 64x36",

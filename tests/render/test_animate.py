@@ -19,7 +19,7 @@ def test_invalid_requests_are_refused_in_one_line(field_run, settings, tmp_path)
         render({}, diagnostics, coordinates, "Title", chosen, file)
     with pytest.raises(UserError, match="no frames to draw"):
         render({"speed": frames["speed"][:0]}, {"time": np.zeros(0)}, coordinates, "Title", chosen, file)
-    with pytest.raises(UserError, match="side of the size 5000x64 = 5000 is not an integer of 64 to 4096"):
+    with pytest.raises(UserError, match="side of the size 5000x64 = 5000 is not an integer from 64 to 4096"):
         render(frames, diagnostics, coordinates, "Title", chosen, file, size=(5000, 64))
     assert not list(tmp_path.iterdir())
 

@@ -53,7 +53,7 @@ MISTAKES = {
     "steps below every": ("steps = 100\n", "steps = 7\n", "run.steps: steps = 7 is not a multiple of every = 10"),
     "precision": ('"float32"', '"double"', "run.precision = 'double' is unknown; choose one of float32, float64"),
     "precision misspelled": ('"float32"', '"float65"', "run.precision = 'float65' is unknown; did you mean 'float64'?"),
-    "seed negative": ("seed = 3", "seed = -1", "run.seed = -1 is not an integer of 0 to 4294967295; write one"),
+    "seed negative": ("seed = 3", "seed = -1", "run.seed = -1 is not an integer from 0 to 4294967295; write one"),
     "objective name": ("[objectives.amplitude]", '[objectives."a b"]', "objectives: 'a b' is not a name"),
     "reduce": ('"mean"', '"average"', "'average' is unknown; choose one of final, mean, root_mean_square, maximum"),
     "goal": ('"maximize"', '"maximise"', "objectives.decayed.goal = 'maximise' is unknown; did you mean 'maximize'?"),

@@ -102,6 +102,12 @@ def test_a_setting_and_a_parameter_of_one_name_are_distinguished():
     assert (changed.config["rate"], changed.parameters["rate"].default) == (2, 1.0)
 
 
+def test_a_setting_that_is_the_parameter_of_its_name_leaves_the_name_to_the_parameter():
+    scenario = parse_scenario(GOOD.replace("width = 2.0", 'rate = "rate"'), "toy.toml")
+    changed = apply_overrides(scenario, ["rate=1"])
+    assert (changed.config["rate"], changed.parameters["rate"].default) == ("rate", 1.0)
+
+
 def test_a_config_prefix_reaches_arguments_that_the_file_leaves_at_their_default(scenario):
     assert apply_overrides(scenario, ["config.order=4"]).config["order"] == 4
 
@@ -164,7 +170,7 @@ def test_parameters_that_the_file_does_not_mention_are_set_and_swept_like_others
         (["steps=1e3"], "--set steps = 1000.0 is not an integer of at least 1; write 1000"),
         (["steps=0"], "--set steps = 0 is not an integer of at least 1; write one"),
         (["precision=half"], "--set precision = 'half' is unknown; choose one of float32, float64"),
-        (["seed=-1"], "--set seed = -1 is not an integer of 0 to 4294967295; write one"),
+        (["seed=-1"], "--set seed = -1 is not an integer from 0 to 4294967295; write one"),
         (["rate=" + "[" * 50_000], "is not a value"),
     ],
 )
@@ -247,10 +253,10 @@ def test_a_list_gives_its_numbers_in_order(scenario):
         ("rate=1:2", "--over rate=1:2 is not a range; write --over rate=low:high:count or low:high:count:log"),
         ("rate=1:2:3:geo", "--over rate=1:2:3:geo is not a range"),
         ("rate=1:2:3:log:4", "is not a range"),
-        ("rate=1:2:1", "--over rate count = 1 is not an integer of 2 to 100000; write one"),
-        (f"rate=1:2:{MAX_COUNT + 1}", "--over rate count = 100001 is not an integer of 2 to 100000"),
-        ("rate=1:2:2.5", "--over rate count = 2.5 is not an integer of 2 to 100000"),
-        ("rate=1:2:many", "--over rate count = 'many' is not an integer of 2 to 100000"),
+        ("rate=1:2:1", "--over rate count = 1 is not an integer from 2 to 100000; write one"),
+        (f"rate=1:2:{MAX_COUNT + 1}", "--over rate count = 100001 is not an integer from 2 to 100000"),
+        ("rate=1:2:2.5", "--over rate count = 2.5 is not an integer from 2 to 100000"),
+        ("rate=1:2:many", "--over rate count = 'many' is not an integer from 2 to 100000"),
         ("rate=0.01:2:3", "--over rate = 0.01 is below its lower bound 0.1; choose a value in [0.1, 10]"),
         ("rate=1:20:3", "--over rate = 10.5 is above its upper bound 10; choose a value in [0.1, 10]"),
         ("rate=0:2:3:log", "--over rate has an end that is not positive; a geometric range needs both ends above 0"),

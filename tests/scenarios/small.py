@@ -140,6 +140,10 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         "initial_position": [0.0, 1.5, 0.1, -0.6, 1.2, -0.6],
         "initial_velocity": [0.5, 0.4, 0.3, 0.2, 0.1, 0.6],
     },
+    "half_cheetah": {
+        "initial_position": [0.0, 1.0, 0.3, 0.1, -0.1, 0.2, -0.2, 0.1, 0.1],
+        "initial_velocity": [0.5, 0.4, 0.3, 0.2, 0.1, 0.6, 0.3, 0.2, 0.4],
+    },
     "humanoid": {
         "initial_position": [0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0] + [0.1, 0.2, -0.2, 0.4] + [0.2] * 9,
         "initial_velocity": [0.5, 0.4, 0.3, 0.2, 0.1, 0.6] + [0.3] * 13,

@@ -19,6 +19,12 @@ def segment(index):
     return index, {"x": jnp.full(2, index, jnp.float32)}, {"y": np.full(3, index), "status": np.zeros(1, np.int32)}
 
 
+@pytest.fixture(autouse=True)
+def interval(monkeypatch):
+    """An interval that does not end by itself on a slow machine."""
+    monkeypatch.setattr(late_store, "INTERVAL", 1e9)
+
+
 def store_of(folder):
     return LateStore(folder / "chunk", Seal("ab", "chunk 0"))
 

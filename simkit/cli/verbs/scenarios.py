@@ -175,6 +175,8 @@ class Show:
 def _show_part(scenario: Scenario, path: str, as_json: bool) -> int:
     """Show one branch of a scenario: its values, and the declared keys of its configuration that are below it."""
     value: Any = {"params" if key == "parameters" else key: entry for key, entry in _as_data(scenario).items()}
+    if path not in value and path in scenario.parameters:  # as --set names it
+        path = f"params.{path}"
     if not path.strip():
         raise UserError("the name of a part is empty; leave it out to see all of it", key="part", allowed=list(value))
     done, left = "", path
@@ -220,13 +222,11 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the dotted paths and values below a part; lists of numbers and texts are values."""
     inner = value.items() if isinstance(value, dict) else ()
     if isinstance(value, list | tuple) and any(isinstance(each, dict) for each in value):
-        inner = enumerate(value)
-    found = False
-    for key, entry in inner:
-        found = True
-        yield from _leaves(f"{path}.{key}", entry)
-    if not found:
+        inner = list(enumerate(value))
+    if not inner:
         yield path, value
+    for key, entry in inner:
+        yield from _leaves(f"{path}.{key}", entry)
 
 
 def print_settings(declared: list[tuple[str, Setting]]) -> None:
@@ -412,8 +412,8 @@ class Check:
                 check_scenario(scenario)
             mistakes += colors.found
         if arguments.json:
-            found = [{"part": part_of(each)} | each.as_data for each in mistakes]
-            print_json({"file": str(path), "mistakes": found}, "check")
+            entries = [{"part": part_of(each)} | each.as_data for each in mistakes]
+            print_json({"file": str(path), "mistakes": entries}, "check")
         for mistake in mistakes:
             print(f"simkit: {as_line(str(mistake))}", file=sys.stderr)
         if not mistakes and scenario is not None and not arguments.json:

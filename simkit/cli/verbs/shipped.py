@@ -177,8 +177,12 @@ class Doctor:
         troubles += [
             f"{name} cannot be imported: {one_line(reason)}; pip install --force-reinstall {name}"
             for name, reason in broken.items()
-            if name not in absent
+            if name not in absent and not imported[name].is_late
         ]
+        if late := [name for name in broken if imported[name].is_late]:
+            # The packages are imported one after the other, so the first one may be slow, and the others had no turn.
+            rest = f", nor {len(late) - 1} packages after it" if late[1:] else ""
+            troubles.append(f"{late[0]} was {broken[late[0]]}{rest}; run simkit doctor again when the machine is idle")
         troubles += [str(mistake) for mistake in platform.found] + [problem.message for problem in problems]
         if works and tuple(int(part) for part in installed["jax"].split(".")[:3] if part.isdigit()) < OLDEST_JAX:
             troubles.append(f"jax {installed['jax']} computes wrong results on some machines; install jax >= 0.11.2")

@@ -357,8 +357,8 @@ class TableInTime:
         others: dict[str, Any] = {name: 0.5 for name in self.formula.taken if name not in numbers}
 
         def lacks(time: Any, table: Table) -> jax.Array:
-            given = {**others, **held, self.name: Named(table), "time": time}
-            return jnp.isnan(jnp.asarray(self.formula.of(params, given).array))
+            values = {**others, **held, self.name: Named(table), "time": time}
+            return jnp.isnan(jnp.asarray(self.formula.of(params, values).array))
 
         ends = [lacks(moment, self.table) & ~lacks(moment, self.held[self.name]) for moment in (0.0, time)]
         return ends[1] & ~ends[0]
@@ -400,13 +400,13 @@ def refuse_ended(tables: Collection[TableInTime], params: Params, end: float) ->
 
 def _tables_of(formula: Formula) -> dict[str, Table]:
     """Return the tables that a formula reads, itself or through derived values, by name."""
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for name in formula.expression.syntax.names:
         if name in formula.scope.tables:
-            found[name] = formula.scope.tables[name]
+            tables[name] = formula.scope.tables[name]
         elif name in formula.scope.derived:
-            found |= _tables_of(formula.scope.derived[name])
-    return found
+            tables |= _tables_of(formula.scope.derived[name])
+    return tables
 
 
 def precision_of(params: Params) -> Any:

@@ -63,11 +63,11 @@ def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 
         is_whole = isinstance(value, int) and not isinstance(value, bool) and not (is_even and value % 2)
         if not is_whole or not low <= value <= high:
             is_above = isinstance(value, int) and value > high
-            limit = f"at least {low}" if high == 2**31 - 1 and not is_above else f"{low} to {high}"
-            limit = "32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
+            limit = f"of at least {low}" if high == 2**31 - 1 and not is_above else f"from {low} to {high}"
+            limit = "of 32 bits" if (low, high) == (-(2**31), 2**31 - 1) else limit
             is_rounded = isinstance(value, float) and value.is_integer() and low <= value <= high
             remedy = Remedy("replace", int(value)) if is_rounded and not is_even else None
-            problem = f"is not {kind} of {limit}; write {int(value) if remedy else 'one'}"
+            problem = f"is not {kind} {limit}; write {int(value) if remedy else 'one'}"
             text = repr(value) if isinstance(value, float) else shown(value)
             raise UserError(f"{where} = {text} {problem}", allowed=(low, high), remedy=remedy)
         return value
@@ -280,7 +280,9 @@ def condition(doc: str, default: Any = _REQUIRED, *, takes: tuple[str, ...] = ()
     return _setting("a condition", doc, check, default, {"type": "string"})
 
 
-def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED) -> Setting:
+def several(
+    of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED, *, least: int = 0
+) -> Setting:
     """Return a setting that is a list of entries of one kind, kept as a tuple.
 
     Args:
@@ -288,13 +290,15 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         doc: its meaning.
         counts: allowed numbers of entries; empty for any number.
         default: default as written in a file.
+        least: number of entries where any number of at least that many is allowed.
     """
 
     def check(value: Any, where: str) -> tuple:
         if not isinstance(value, list | tuple):
             raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
-        if counts and len(value) not in counts:
-            allowed = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
+        if len(value) < least or (counts and len(value) not in counts):
+            exactly = "2 in the plane, 3 in space" if counts == AXES else " or ".join(map(str, counts))
+            allowed = exactly or f"at least {least}"
             raise UserError(f"{where} has {len(value)} entr{'y' if len(value) == 1 else 'ies'}; write {allowed}")
         mistakes = Mistakes()
         pairs = [(f"{where}[{index}]", entry) for index, entry in enumerate(value)]
@@ -303,7 +307,7 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
         return entries
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
-    sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
+    sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {"minItems": least} if least else {}
 
     def schema() -> dict[str, Any]:
         return {"type": "array", "items": of.schema, **sizes}
@@ -406,7 +410,7 @@ def formula_text(value: Any, where: str) -> FormulaText:
     if _is_finite(value):
         return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):
-        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression; write one in quotes")
+        raise UserError(f"{where} = {shown(value)} is neither a finite number nor an expression in quotes; write one")
     parse(value, where, of_frames=False)
     return FormulaText(value, where)
 

@@ -1,6 +1,7 @@
 """ONNX model of a finished graph, without the nodes that no output depends on."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,31 @@ def graphs_of(graph: Any) -> list[Any]:
             if attribute.HasField("g"):
                 graphs += graphs_of(attribute.g)
     return graphs
+
+
+def share_constants(models: Iterable[Any], name: str, least: int = 1024) -> bytes:
+    """Move large constants of models to a file of external data that they share, and return its content.
+
+    Equal constants are stored once, as the tables of a solver that every program of a simulation uses.
+
+    Args:
+        models: changed in place.
+        name: of the file, as runtimes look for it.
+        least: bytes of a constant that is moved.
+
+    Source: ONNX, https://onnx.ai/onnx/repo-docs/ExternalData.html.
+    """
+    onnx = onnx_package()
+    content, places = bytearray(), {}
+    for model in models:
+        for tensor in model.graph.initializer:
+            if len(data := tensor.raw_data) >= least:
+                if data not in places:
+                    places[data] = len(content)
+                    content += data
+                onnx.external_data_helper.set_external_data(tensor, name, places[data], len(data))
+                tensor.ClearField("raw_data")
+    return bytes(content)
 
 
 def count_of(model: Any) -> int:

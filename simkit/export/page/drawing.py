@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.core.settings import word
+from simkit.errors import known
 from simkit.render.bodies.camera import direction_of
 from simkit.render.bodies.light import nice_length
 from simkit.render.bodies.motion import are_balls_in_plane, body_colors, read_bodies
@@ -137,9 +137,9 @@ def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         clip: a run, with its drawing settings.
 
     Raises:
-        UserError: if the view is not one of simkit's own, or the run lacks arrays that it needs.
+        UserError: if pages do not draw the view, or the run lacks arrays that it needs.
     """
-    word("view of a page", tuple(_VIEWS)).check(clip.settings.view, "render.view")
+    known(clip.settings.view, _VIEWS, "render.view", "view that pages draw")
     # The painter of the view refuses what it cannot draw.
     new_painter(clip.frames, clip.diagnostics, clip.coordinates, clip.title, clip.settings, units=clip.units)
     return _VIEWS[clip.settings.view](clip)

@@ -26,7 +26,7 @@ from simkit.core.status import MESSAGES, Status, failed, stops
 from simkit.errors import UserError, one_line
 from simkit.export.markup import block, digest, embedded, packed
 from simkit.export.npm import three_blocks
-from simkit.export.onnx.model import count_of, graphs_of
+from simkit.export.onnx.model import count_of, graphs_of, share_constants
 from simkit.export.page.derivative import check_requested, gradient_program, with_labels
 from simkit.export.page.drawing import clock_of, diagnostics_of, drawing_of
 from simkit.export.page.runtime import MACHINE, SCRIPT, VERSION, runtime_files
@@ -116,13 +116,16 @@ def _range(default: float, low: float, high: float) -> tuple[float, float]:
 
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
-    *("page/web/runtime.js", "page/web/simulation.js", "page/web/colors.js", "page/web/axes.js", "page/web/field.js"),
+    *("page/web/runtime.js", "page/web/simulation.js", "page/web/colors.js", "web/ticks.js", "page/web/axes.js"),
+    "page/web/field.js",
     *("page/web/bodies_of_frame.js", "player/web/stage.js", "player/web/solids.js", "player/web/spheres.js"),
     *("page/web/space.js", "page/web/side.js", "page/web/chart.js", "page/web/controls.js", "page/web/optimizer.js"),
     *("page/web/worker.js", "page/web/overlay.js", "page/web/derivative.js", "page/web/main.js"),
 )
 # Files that pages share; the second is loaded by pages whose pictures are in space.
 SHARED_RUNTIME, SHARED_THREE, SHARED_SCRIPT, SHARED_STYLE = "runtime.js", "three.js", "page.js", "page.css"
+# Block of the constants that the programs of a page share; web/runtime.js names it too.
+CONSTANTS = "constants"
 # Kinds of drawings that are scenes of three.js.
 IN_SPACE = ("bodies", "spheres", "disks")
 
@@ -332,7 +335,9 @@ def export_page(scenario: Scenario, file: Path, options: PageOptions) -> PageRep
         "precision": {"float32": "single precision", "float64": "double precision"}[scenario.run.precision],
         "runtime_version": VERSION,
     }
-    blocks = {f"model-{form}": model.data for form, model in made.items()}
+    constants = share_constants((model.content for model in made.values()), CONSTANTS)
+    blocks = {f"model-{form}": model.content.SerializeToString() for form, model in made.items()}
+    blocks[CONSTANTS] = constants
     three = three_blocks() if is_in_space(description) else {}
     if options.shared is None:
         page = document(texts, description, blocks | carried | three, lesson)
@@ -366,9 +371,9 @@ def _text_of(lesson: Path) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """A program as an ONNX model: its bytes, number of nodes, names of the tensors it reads, differences from JAX."""
+    """A program as an ONNX model, its number of nodes, names of the tensors it reads, differences from JAX."""
 
-    data: bytes
+    content: Any
     nodes: int
     used: set[str]
     differences: list[Difference]
@@ -379,10 +384,11 @@ def _model(program: Program, scenario: Scenario) -> _Model:
     request = Request("onnx", program.form)
     tolerance = TOLERANCES[scenario.run.precision]
     model, _ = to_onnx(program, None)
-    data = model.SerializeToString()
     outputs = [port.name for port in program.outputs]
     run = runtimes.run_onnx(
-        data, ([port.name for port in program.inputs], outputs), f"{scenario.name} ({program.form})"
+        model.SerializeToString(),
+        ([port.name for port in program.inputs], outputs),
+        f"{scenario.name} ({program.form})",
     )
     differences_of_model = [
         difference
@@ -390,7 +396,7 @@ def _model(program: Program, scenario: Scenario) -> _Model:
         for difference in differences(outputs, case.outputs, run(case.inputs), tolerance)
     ]
     used = {name for graph in graphs_of(model.graph) for node in graph.node for name in node.input}
-    return _Model(data, count_of(model), used, differences_of_model)
+    return _Model(model, count_of(model), used, differences_of_model)
 
 
 def _description(

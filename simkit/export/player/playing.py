@@ -21,6 +21,7 @@ from simkit.render.views import Clip
 BYTES, MOST_FRAMES, _FEWEST = 3_100_000, 300, 12
 # In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
+    "web/ticks.js",
     *(f"page/web/{name}.js" for name in ("runtime", "colors", "axes", "field", "bodies_of_frame")),
     *(f"player/web/{name}.js" for name in ("stage", "solids", "spheres", "fields", "frames", "main")),
 )

@@ -5,16 +5,6 @@ const probe = document.body.appendChild(document.createElement("i"));
 const color = (name) => { probe.style.color = `var(${name})`; return getComputedStyle(probe).color; };
 const short = (value) => (Number.isFinite(value) ? Number(value.toPrecision(5)).toString() : "undefined");
 
-/** Return round numbers between two numbers, about as many as `count`. */
-function ticks(low, high, count) {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10);
-  const marks = [];
-  for (let mark = Math.ceil(low / step) * step; mark <= high + 1e-9 * step; mark += step) marks.push(mark);
-  return marks.map((mark) => (Math.abs(mark) < 1e-9 * step ? 0 : mark));
-}
-
 class Chart {
   constructor(figure, data, clock) {
     Object.assign(this, { figure, clock, name: data.name, x: clock.values, y: data.values });

@@ -104,7 +104,7 @@ def carried_scalar(name: str, formulas: ScalarFormulas, places: Places, names: t
 
     def values(params: Params, time: Any) -> SideValues:
         return tuple(
-            None if pair is None else tuple(0.0 if given is None else given(params, time) for _, given in pair)
+            None if pair is None else tuple(0.0 if of_side is None else of_side(params, time) for _, of_side in pair)
             for pair in formulas.ends
         )  # type: ignore[return-value]
 

@@ -202,13 +202,15 @@ class InitialVelocity:
         self._places = places
         texts = {key: text for key, text in settings.items() if text is not None}
         eddies = texts.pop("eddies", None)
-        given = {key: names.formula(text) for key, text in texts.items()}
-        self.components = {i: given[name] for i, name in enumerate(COMPONENTS) if name in given}
-        self.stream = given.get("stream_function")
+        formulas = {key: names.formula(text) for key, text in texts.items()}
+        self.components = {i: formulas[name] for i, name in enumerate(COMPONENTS) if name in formulas}
+        self.stream = formulas.get("stream_function")
         self.eddies = None if eddies is None else Eddies(eddies, settings, names, places)
         self.stored = stored
-        if stored is not None and given:
-            raise settings.refuse(min(given), "is given beside start, which gives the velocity; leave one of them out")
+        if stored is not None and formulas:
+            raise settings.refuse(
+                min(formulas), "is given beside start, which gives the velocity; leave one of them out"
+            )
         open_sides = places.domain.open_sides()
         self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
 

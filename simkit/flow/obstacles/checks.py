@@ -214,7 +214,7 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
     names = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else ()
     wanted: tuple[str | None, ...] = names or ((None,) if scalar is not None else ())
     surface = "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
-    others = [name for name, given in known.items() if given != wanted]
+    others = [name for name, conditions in known.items() if conditions != wanted]
     problem = ""
     if others:
         carries = f"the scalars {', '.join(names)}" if names else "one scalar" if wanted else "no scalar"

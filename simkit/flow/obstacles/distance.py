@@ -20,8 +20,8 @@ def positions(component: int | None, grid: Grid) -> list[np.ndarray]:
     """
     points = []
     for i, axis in enumerate(grid.axes):
-        own = axis.points if axis.periodic else axis.points[1:-1]
-        points.append(grid.along(own if i == component else axis.centers, i))
+        inner = axis.points if axis.periodic else axis.points[1:-1]
+        points.append(grid.along(inner if i == component else axis.centers, i))
     return points
 
 

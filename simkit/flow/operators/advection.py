@@ -124,12 +124,12 @@ def advection(
 
 def _on_edges(carrier: jax.Array, i: int, j: int, domain: Domain) -> jax.Array:
     """Return the volume flux of component j through the sides across j of the control volumes of component i."""
-    own, across = domain.grid.axes[i], domain.grid.axes[j]
+    normal, across = domain.grid.axes[i], domain.grid.axes[j]
     if across.periodic:
         carrier = lower(carrier, j)
-    if own.periodic:
+    if normal.periodic:
         return middle(upper(carrier, i), i)
-    weighted = with_empty_cells(strip(carrier, [i]) * along(carrier, own.widths, i, domain), i, domain)
+    weighted = with_empty_cells(strip(carrier, [i]) * along(carrier, normal.widths, i, domain), i, domain)
     return (upper(weighted, i) + lower(weighted, i)) * along(carrier, 0.5 / control_lengths(i, domain), i, domain)
 
 

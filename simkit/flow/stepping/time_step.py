@@ -225,8 +225,10 @@ def _damping(equations: Equations, velocity: Velocity, scalar: Any, params: Para
     assert force is not None, "what damps is a force"
     for i, f in enumerate(velocity):
 
-        def along(own: jax.Array, i: int = i) -> jax.Array:
-            return jnp.asarray(force((*velocity[:i], own, *velocity[i + 1 :]), scalar, params, time)[i], own.dtype)
+        def along(component: jax.Array, i: int = i) -> jax.Array:
+            return jnp.asarray(
+                force((*velocity[:i], component, *velocity[i + 1 :]), scalar, params, time)[i], component.dtype
+            )
 
         slope = jax.jvp(along, (f,), (jnp.ones_like(f),))[1]
         rates.append(jnp.max(jnp.where(jnp.isfinite(slope), -slope, 0)))

@@ -36,8 +36,8 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
         UserError: if the arguments exclude each other, or the scheduler does not answer.
     """
     options = {"workers": workers, "scheduler": scheduler, "deadline": deadline}
-    given = {key: unwrapped(value, key) for key, value in options.items() if value is not None}
-    if isinstance(given.get("scheduler"), os.PathLike):
-        given["scheduler"] = os.fspath(given["scheduler"])
-    table = given | (table_of(str(executor), "executor") if executor is not None else {})
+    chosen = {key: unwrapped(value, key) for key, value in options.items() if value is not None}
+    if isinstance(chosen.get("scheduler"), os.PathLike):
+        chosen["scheduler"] = os.fspath(chosen["scheduler"])
+    table = chosen | (table_of(str(executor), "executor") if executor is not None else {})
     return CHOICE.make(PartTable((CHOICE,), {}).read(table, ""))

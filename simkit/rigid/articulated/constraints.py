@@ -2,7 +2,7 @@
 
 Every pair of geoms that may touch has a fixed number of points, each with a gap and a normal at all times, so that a
 step has no conditions: one for a ball and for the nearest points of two capsules, two for a capsule on a plane, eight
-for a box on a plane.
+for a box on a plane, and one for each corner of the hull of a mesh.
 """
 
 import dataclasses
@@ -16,13 +16,13 @@ from simkit.core.pytrees import pytree
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.quaternion import Quaternion, rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
-from simkit.rigid.articulated.contact_solver import Rows
-from simkit.rigid.articulated.dynamics import Kinematics
+from simkit.rigid.articulated.contact_laws import Impulses, Rows
+from simkit.rigid.articulated.dynamics import Kinematics, Twist
 from simkit.rigid.articulated.tree import Tree, like, vectors_like
 
-type Shape = Literal["plane", "sphere", "capsule", "box"]
+type Shape = Literal["plane", "sphere", "capsule", "box", "mesh"]
 # By the numbers of `mujoco.mjtGeom`.
-SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box"}
+SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box", 7: "mesh"}
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 
 
@@ -44,7 +44,8 @@ class Candidates:
         second: body of the second segment, (Q,).
         second_ends: of that segment in m, (Q, 2, 3).
         radius: sum of both radii in m, (Q,).
-        friction: coefficient at each point, first the P, then the Q, (P + Q,).
+        friction: coefficients at each point of sliding, and of torsion and rolling in m, first the P, then the Q,
+            (P + Q, 3).
     """
 
     plane: np.ndarray
@@ -59,6 +60,16 @@ class Candidates:
     second_ends: np.ndarray
     radius: np.ndarray
     friction: np.ndarray
+
+    @property
+    def twisting(self) -> tuple[int, ...]:
+        """Points with torsional or rolling friction."""
+        return tuple(np.flatnonzero(self.friction[:, 1:].any(axis=1)).tolist())
+
+    @property
+    def bodies(self) -> np.ndarray:
+        """First and second body of each contact, (P + Q, 2)."""
+        return np.concatenate([np.stack([self.plane, self.point], 1), np.stack([self.first, self.second], 1)])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,6 +131,7 @@ class Situation:
     Attributes:
         normal: of each contact, (C, 3).
         contact: its Jacobian, (C, 3, nv).
+        twist: Jacobians of the relative angular velocity, where it has friction, (T, 3, nv).
         gap: its distance in m, negative where shapes overlap, (C,).
         place: where it is in m, (C, 3).
         scalar: Jacobians of the scalar rows, (S, nv).
@@ -128,6 +140,7 @@ class Situation:
 
     normal: jax.Array
     contact: jax.Array
+    twist: jax.Array
     gap: jax.Array
     place: jax.Array
     scalar: jax.Array
@@ -143,8 +156,13 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
         kinematics: places of its bodies at the coordinates.
         position: the coordinates, (nq,).
     """
-    normal, at, gap, bodies = _contacts(constraints.contacts, kinematics, position)
-    contact = _relative(tree, kinematics, bodies, at) if len(gap) else jnp.zeros((0, 3, *_members(tree, position)))
+    normal, at, gap = _contacts(constraints.contacts, kinematics, position)
+    contact = (
+        _relative(tree, kinematics, constraints.contacts.bodies, at)
+        if len(gap)
+        else jnp.zeros((0, 3, *_members(tree, position)))
+    )
+    twisting = constraints.contacts.bodies[list(constraints.contacts.twisting)]
     scalar, error = [], []
     one = np.eye(len(tree.link))
     low, high = (like(end, position) for end in constraints.limits.T)
@@ -167,6 +185,7 @@ def situation(constraints: Constraints, tree: Tree, kinematics: Kinematics, posi
     return Situation(
         normal=normal,
         contact=jnp.asarray(contact, position.dtype),
+        twist=jnp.asarray(_turned(tree, kinematics, twisting), position.dtype),
         gap=gap,
         place=jnp.stack([at.x, at.y, at.z], axis=1),
         scalar=jnp.concatenate(scalar),
@@ -186,11 +205,12 @@ def rows_of(
     Args:
         constraints: of the model.
         now: the constraints at the start of the step.
-        friction: coefficient of each contact, (C,).
+        friction: coefficients of each contact, (C, 3).
         joint_friction: force or torque of friction of the velocities that have it, (F,).
         time_step: in s.
     """
     limits, equal = 2 * len(constraints.limited), constraints.equalities
+    twisting = constraints.contacts.twisting
     impulse = joint_friction * time_step
     none = jnp.zeros_like(now.error[:limits])
     free = jnp.full_like(now.error[:equal], jnp.inf)
@@ -198,13 +218,53 @@ def rows_of(
         normal=now.normal,
         contact=now.contact,
         closing=jnp.maximum(now.gap, 0) / time_step,
-        friction=friction,
+        friction=friction[:, 0],
+        twisting=twisting,
+        twist=now.twist,
+        torsion=friction[list(twisting), 1],
+        rolling=friction[list(twisting), 2],
         joints=constraints.joints,
         scalar=now.scalar[len(constraints.joints) :],
         offset=jnp.concatenate([jnp.maximum(now.error[:limits], 0) / time_step, 0 * now.error[limits:]]),
         lower=jnp.concatenate([none, -impulse, -free]),
         upper=jnp.concatenate([none + jnp.inf, impulse, free]),
     )
+
+
+def forces_of(
+    constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array, impulses: Impulses
+) -> Twist:
+    """Return the impulses of contacts and equalities of points on each body, about the origin of the world, B of each.
+
+    Args:
+        constraints: of the model.
+        tree: its kinematic tree.
+        kinematics: places of its bodies at the coordinates.
+        position: the coordinates, (nq,).
+        impulses: of the constraints.
+    """
+    _, at, _ = _contacts(constraints.contacts, kinematics, position)
+    pairs = constraints.contacts.bodies
+    pushed = vector.vector(impulses.contact)
+    parts = [(pairs[:, 1], cross(at, pushed), pushed), (pairs[:, 0], cross(at, -pushed), -pushed)]
+    twisted = vector.vector(impulses.twist)
+    for n, sign in ((0, -1.0), (1, 1.0)):
+        parts.append((pairs[list(constraints.contacts.twisting), n], sign * twisted, 0 * twisted))
+    first = len(constraints.joints)
+    held, turned = 3 * len(constraints.bodies), 3 * len(constraints.turned)
+    pulled = vector.vector(impulses.scalar[first : first + held].reshape(-1, 3))
+    twisted = vector.vector(impulses.scalar[first + held : first + held + turned].reshape(-1, 3))
+    for n, sign in ((0, -1.0), (1, 1.0)):
+        bodies = constraints.bodies[:, n]
+        place = _placed(kinematics, bodies, constraints.anchors[:, n], position)
+        parts.append((bodies, cross(place, sign * pulled), sign * pulled))
+        parts.append((bodies[constraints.turned], sign * twisted, 0 * twisted))
+    which = np.concatenate([bodies for bodies, _, _ in parts]) == np.arange(len(tree.links_of_bodies))[:, None]
+    table = jnp.concatenate(
+        [jnp.concatenate([vector.stacked(turn), vector.stacked(shift)], axis=1) for _, turn, shift in parts]
+    )
+    sums = jnp.tensordot(jnp.asarray(which, table.dtype), table, 1, precision="highest")
+    return Twist(turn=vector.vector(sums[:, :3]), shift=vector.vector(sums[:, 3:]))
 
 
 def _members(tree: Tree, position: jax.Array) -> tuple[int, ...]:
@@ -224,10 +284,8 @@ def _placed(kinematics: Kinematics, bodies: np.ndarray, at: np.ndarray, position
     return place + rotate(turned, vectors_like(at, position))
 
 
-def _contacts(
-    contacts: Candidates, kinematics: Kinematics, position: jax.Array
-) -> tuple[jax.Array, Vector, jax.Array, np.ndarray]:
-    """Return normals (C, 3), points, gaps and pairs of bodies (C, 2) of all candidates."""
+def _contacts(contacts: Candidates, kinematics: Kinematics, position: jax.Array) -> tuple[jax.Array, Vector, jax.Array]:
+    """Return normals (C, 3), points and gaps of all candidates."""
     origin = _placed(kinematics, contacts.plane, contacts.plane_at, position)
     normal = rotate(_in_world(kinematics, contacts.plane)[1], vectors_like(contacts.plane_normal, position))
     center = _placed(kinematics, contacts.point, contacts.point_at, position)
@@ -239,7 +297,7 @@ def _contacts(
         for body, places in ((contacts.first, contacts.first_ends), (contacts.second, contacts.second_ends))
         for n in (0, 1)
     ]
-    a, b = _nearest(ends[0], ends[1], ends[2], ends[3])
+    a, b = nearest_of_segments(ends[0], ends[1], ends[2], ends[3])
     between = b - a
     squared = dot(between, between)
     # Axes that cross: the normal is upward, and the depth the sum of radii.
@@ -249,11 +307,12 @@ def _contacts(
     way = Vector(way.x, way.y, jnp.where(apart, way.z, 1))
     near = jnp.where(apart, distance, 0) - like(contacts.radius, position)
     middle = each(lambda p, q: (p + q) / 2, a, b)
-    bodies = np.concatenate(
-        [np.stack([contacts.plane, contacts.point], 1), np.stack([contacts.first, contacts.second], 1)]
-    )
     normals = each(_joined, normal, way)
-    return jnp.stack([normals.x, normals.y, normals.z], axis=1), each(_joined, at, middle), _joined(gap, near), bodies
+    return (
+        jnp.stack([normals.x, normals.y, normals.z], axis=1),
+        each(_joined, at, middle),
+        _joined(gap, near),
+    )
 
 
 def _joined(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -265,10 +324,16 @@ def _flat(rows: jax.Array) -> jax.Array:
     return rows.reshape(-1, *rows.shape[2:])
 
 
-def _nearest(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[Vector, Vector]:
+def nearest_of_segments(a: Vector, b: Vector, c: Vector, d: Vector) -> tuple[Vector, Vector]:
     """Return the nearest points of the segments from a to b and from c to d; a segment may be a point.
 
     Of parallel segments the middle of their overlap is nearest.
+
+    Args:
+        a: first end of the first segment.
+        b: its second end.
+        c: first end of the second segment.
+        d: its second end.
     """
     u, v, w = b - a, d - c, a - c
     uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
@@ -305,6 +370,12 @@ def _relative(tree: Tree, kinematics: Kinematics, bodies: np.ndarray, at: Vector
     return jnp.stack([signs * moved.x, signs * moved.y, signs * moved.z], axis=1)
 
 
+def _turned(tree: Tree, kinematics: Kinematics, bodies: np.ndarray) -> jax.Array:
+    """Return the Jacobians (n, 3, nv) of the angular velocities of the second bodies relative to the first."""
+    signs = like(_signs(tree, bodies), kinematics.axes.turn.x[None])
+    return jnp.stack([signs * a[None] for a in jax.tree.leaves(kinematics.axes.turn)], axis=1)
+
+
 def _points_held(
     constraints: Constraints, tree: Tree, kinematics: Kinematics, position: jax.Array
 ) -> list[tuple[jax.Array, jax.Array]]:
@@ -328,9 +399,12 @@ def _points_held(
         wanted = Quaternion(like(inside[:, 0], position), vectors_like(inside[:, 1:], position))
         off = quaternion.multiply(carried, quaternion.conjugate(quaternion.multiply(base, wanted)))
         sign = jnp.where(off.w < 0, -2, 2)
-        signs = like(_signs(tree, pairs), kinematics.axes.turn.x[None])
-        turned = jnp.stack([signs * a[None] for a in jax.tree.leaves(kinematics.axes.turn)], axis=1)
-        held.append((_flat(turned), _flat(jnp.stack([sign * off.v.x, sign * off.v.y, sign * off.v.z], axis=1))))
+        held.append(
+            (
+                _flat(_turned(tree, kinematics, pairs)),
+                _flat(jnp.stack([sign * off.v.x, sign * off.v.y, sign * off.v.z], axis=1)),
+            )
+        )
     return held
 
 

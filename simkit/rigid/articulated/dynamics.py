@@ -380,6 +380,28 @@ def _mass_matrix(tree: Tree, inertia: Inertia, kinematics: Kinematics) -> jax.Ar
 def _forces(
     tree: Tree, inertia: Inertia, kinematics: Kinematics, velocity: jax.Array, change: jax.Array, gravity: jax.Array
 ) -> jax.Array:
+    axes, moves = kinematics.axes, tree.carries[tree.link]  # (nv, L)
+    _, _, wrench = wrenches(tree, inertia, kinematics, velocity, change, gravity)
+    borne = _sums(moves[:, tree.links_of_bodies], wrench)
+    along = dot(axes.turn, borne.turn) + dot(axes.shift, borne.shift)
+    return along + inertia.armature * change
+
+
+def wrenches(
+    tree: Tree, inertia: Inertia, kinematics: Kinematics, velocity: jax.Array, change: jax.Array, gravity: jax.Array
+) -> tuple[Twist, Twist, Twist]:
+    """Return twists of the bodies, their rates of change less gravity, and the wrenches that both take, B of each.
+
+    All are about the point of reference of each body's tree; of a wrench, ``shift`` is the force.
+
+    Args:
+        tree: the kinematic tree.
+        inertia: of its bodies.
+        kinematics: places of its links.
+        velocity: velocities, (nv,).
+        change: derivative of the velocities, (nv,).
+        gravity: acceleration of free fall in m/s^2, (3,).
+    """
     axes = kinematics.axes
     moves = tree.carries[tree.link]  # (nv, L)
     last = tree.links_of_bodies
@@ -402,9 +424,13 @@ def _forces(
         turn=inertial.turn + cross(moving.turn, momentum.turn) + cross(moving.shift, momentum.shift),
         shift=inertial.shift + cross(moving.turn, momentum.shift),
     )
-    borne = _sums(moves[:, last], wrench)
-    along = dot(axes.turn, borne.turn) + dot(axes.shift, borne.shift)
-    return along + inertia.armature * change
+    return moving, accelerated, wrench
+
+
+def carried(tree: Tree, wrench: Twist) -> Twist:
+    """Return the wrenches that the parents of bodies put on them, from those on each body alone, B of each."""
+    last = tree.links_of_bodies
+    return _sums(tree.carries[last][:, last], wrench)
 
 
 def _sums[T](which: np.ndarray, terms: T) -> T:

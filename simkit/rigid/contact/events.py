@@ -20,7 +20,7 @@ from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import check_apart
-from simkit.rigid.contact.impact import Impact
+from simkit.rigid.contact.forces import Impact
 from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, index_axis, pick, times
 from simkit.rigid.contact.timing.event import after_event, event_of, residual_of
 from simkit.rigid.contact.timing.path import path_under

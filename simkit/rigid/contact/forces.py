@@ -1,4 +1,4 @@
-"""Forces of contacts as quantities: normal force, friction and center of pressure of bodies and pairs."""
+"""Quantities of contacts: normal force, friction and center of pressure; number and time of impacts."""
 
 import dataclasses
 import functools
@@ -10,6 +10,8 @@ import numpy as np
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra.vector import Vector, dot, each, norm
 from simkit.rigid.collision.points import Points
+from simkit.rigid.contact.timing.candidates import PAIR
+from simkit.rigid.contact.timing.event import Event
 
 
 @pytree
@@ -112,3 +114,36 @@ def split(points: Points, push: Vector) -> tuple[jax.Array, Vector]:
 def indices(first: np.ndarray, second: np.ndarray) -> tuple[jax.Array, jax.Array]:
     """Return indices of the bodies of contacts as arrays."""
     return jnp.asarray(first, jnp.int32), jnp.asarray(second, jnp.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Impact:
+    """One of the impacts of a body: with another one, on a plane, or with any of them.
+
+    Attributes:
+        name: of the diagnostics, ``NAME.impacts``, how many there were so far, and ``NAME.time`` in s.
+        first: index of the body.
+        second: index of the other body; None for a plane, or for any impact.
+        plane: index of the plane; None for a body, or for any impact.
+        number: of the impact whose time is wanted, 1 for the first.
+
+    Example:
+        >>> rigid.Impact("bounce", first=0, plane=0, number=2).name
+        'bounce'
+    """
+
+    name: str
+    first: int
+    second: int | None = None
+    plane: int | None = None
+    number: int = 1
+
+    def happens(self, event: Event) -> jax.Array:
+        """Return whether an event is such an impact, bool."""
+        if self.second is not None:
+            one, other = self.first, self.second
+            both = (event.first[one] & event.second[other]) | (event.first[other] & event.second[one])
+            return both & (event.kind == PAIR)
+        if self.plane is not None:
+            return event.is_impact & event.first[self.first] & (event.plane == self.plane)
+        return event.is_impact & (event.first[self.first] | event.second[self.first])

@@ -169,7 +169,7 @@ class Impulses:
         """Return why second derivatives are not physical: they lack the changes of the times of contact."""
         return (
             "contacts begin, stick and end at whole steps, so second derivatives are those of the steps and not those "
-            "of the physics; take dynamics = Events for spheres and disks, or Compliant"
+            "of the physics; take the method events for spheres and disks, or compliant"
         )
 
     @property

@@ -426,8 +426,6 @@ def _recipe_of_parts(
 ) -> Recipe:
     """Return how a compound is made: of parts with masses of their own, or with shares of its mass by their volumes."""
     parts = settings["parts"]
-    if not parts:
-        raise settings.refuse("parts", "has no entry; give the shapes of the body")
     recipes = [_recipe_of(part, names, places) for part in parts]
     _refuse_masses(settings)
     numbers = [

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.arguments import check_distinct
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
@@ -16,8 +17,7 @@ from simkit.rigid.algebra.quaternion import axes_of, rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, stacked, total
 from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
-from simkit.rigid.contact.forces import ContactForces, grip_of
-from simkit.rigid.contact.impact import Impact
+from simkit.rigid.contact.forces import ContactForces, Impact, grip_of
 from simkit.rigid.description.bodies import Group
 from simkit.rigid.description.formulas import Names, at
 from simkit.rigid.description.joints import Connections, mask_of
@@ -190,6 +190,7 @@ def measures_of(
     numbers: list[Measure] = []
     quantities: dict[str, Quantity] = {}
     names_of_all = [*(entry.name for entry in group.entries if entry.name), *joints.first]
+    check_distinct("measured", settings["measured"])
     for index, name in enumerate(settings["measured"]):
         where = f"measured[{index}]"
         stem = name.partition("[")[0]
@@ -216,15 +217,14 @@ def measures_of(
             raise force.refuse("first", "is missing; name a body, or a joint")
         else:
             forces[name], declared = _touching(force, group), OF_CONTACT
-        quantities |= _new(f"forces.{name}", name, declared, quantities)
+        quantities |= _named(f"forces.{name}", name, declared, quantities)
     impacts: list[Impact] = []
     for name, impact in settings["impacts"].items():
+        untaken(name, {*names_of_all, *group.plane_names, *names.scope.parameters}, f"impacts.{name}")
         impacts.append(Impact(name, *_touching(impact, group), number=impact["number"]))
-        quantities |= _new(f"impacts.{name}", name, OF_IMPACT, quantities)
+        quantities |= _named(f"impacts.{name}", name, OF_IMPACT, quantities)
     for name, one in settings["statistics"].items():
         untaken(name, {*quantities, *KEPT}, f"statistics.{name}")
-        if one["on"] == ():
-            raise one.refuse("on", "names no bodies; name some, or leave it out for all")
         numbers.append(_statistic(name, one, group, names))
         quantities[name] = Quantity(one["unit"], f"{one['take']} of {one['of'].text}")
     drawn = {name: each["drawn"] for name, each in settings["points"].items()}
@@ -244,22 +244,17 @@ def measures_of(
     )
 
 
-def _new(
-    where: str, name: str, declared: dict[str, tuple[str, str]], known: dict[str, Quantity]
+def _named(
+    where: str, name: str, declared: dict[str, tuple[str, str]], others: dict[str, Quantity]
 ) -> dict[str, Quantity]:
-    """Return quantities of a name.
-
-    Raises:
-        UserError: if others have it.
-    """
-    made = {f"{name}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
-    if not made.keys().isdisjoint(known):
-        raise UserError(f"{where}: other quantities have the name '{name}'; choose another")
-    return made
+    """Return quantities of a name that no others have."""
+    return {untaken(f"{name}.{key}", others, where): Quantity(*meaning) for key, meaning in declared.items()}
 
 
 def _touching(settings: Settings, group: Group) -> tuple[int, int | None, int | None]:
     """Return the indices of a body, of the other body, and of the plane that it touches."""
+    if settings["first"] in group.plane_names:
+        raise settings.refuse("first", "is a plane; write it as second, and the body as first")
     first, other = group.index(settings["first"], settings.path("first")), settings["second"]
     if other in group.plane_names:
         return first, None, group.plane_names.index(other)

@@ -136,7 +136,7 @@ LOAD_TABLE = PartTable(
     (LOAD,),
     {
         "joint": text("name of a joint that the load acts in", None),
-        "on": several(text("name of a body"), "bodies that it acts on; left out, all", (), None),
+        "on": several(text("name of a body"), "bodies that it acts on; left out, all", (), None, least=1),
     },
 )
 METHOD = PartTable((Choice(METHODS_BY_NAME, "name", "the method"),), {})
@@ -170,7 +170,7 @@ STATISTIC = table(
     {
         "of": formula("a number of each body, such as 'x*x + y*y'", takes=tuple(n for n in BODY_STATE if n != "time")),
         "take": word("which number of theirs", ("mean", "sum", "largest", "smallest"), "mean"),
-        "on": several(text("name of a body"), "the bodies, one or all copies of an entry; left out, all", (), None),
+        "on": several(text("name of a body"), "bodies, or all copies of an entry; left out, all", (), None, least=1),
         "unit": line("unit of the number", ""),
     },
 )

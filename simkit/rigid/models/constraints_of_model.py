@@ -9,7 +9,9 @@ from simkit.rigid.articulated.constraints import CORNERS, SHAPES, Candidates, Co
 from simkit.rigid.articulated.tree import turned_by
 from simkit.rigid.models.source import library
 
-PLANE, SPHERE, CAPSULE, BOX = 0, 2, 3, 6
+PLANE, SPHERE, CAPSULE, BOX, MESH = 0, 2, 3, 6, 7
+# Most corners of the hull of a mesh, each of which is a contact.
+MOST_CORNERS = 64
 
 
 def constraints_of(model: Any) -> Constraints:
@@ -67,10 +69,11 @@ def _held(model: Any, index: int) -> tuple[list[int], np.ndarray, np.ndarray]:
     return [first - 1, second - 1], anchors, data[6:10] if is_weld else np.array([1.0, 0, 0, 0])
 
 
-def pairs_that_may_touch(model: Any) -> list[tuple[int, int, float]]:
-    """Return pairs of geoms that MuJoCo would let touch, with their coefficient of friction.
+def pairs_that_may_touch(model: Any) -> list[tuple[int, int, np.ndarray]]:
+    """Return pairs of geoms that MuJoCo would let touch, with coefficients of sliding, torsional and rolling friction.
 
-    The coefficient of a pair is the larger one, or that of the geom of the higher priority.
+    The coefficients of a pair are the larger ones, or those of the geom of the higher priority; those beyond the number
+    of its dimensions (condim) are zero.
 
     Args:
         model: a `mujoco.MjModel`.
@@ -81,10 +84,15 @@ def pairs_that_may_touch(model: Any) -> list[tuple[int, int, float]]:
     filters = not model.opt.disableflags & int(library("mujoco").mjtDisableBit.mjDSBL_FILTERPARENT)
     excluded = {divmod(int(pair), 2**16) for pair in model.exclude_signature}
     able = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+
+    def kept(friction: np.ndarray, dim: int) -> np.ndarray:
+        """Return coefficients without those that a contact of 1, 3, 4 or 6 dimensions does not have."""
+        return friction * (dim > np.array([1, 3, 4]))
+
     listed = {
-        (int(a), int(b)): float(friction) * (dim > 1)
+        (int(a), int(b)): kept(friction[[0, 2, 3]], int(dim))
         for a, b, friction, dim in zip(
-            model.pair_geom1, model.pair_geom2, model.pair_friction[:, 0], model.pair_dim, strict=True
+            model.pair_geom1, model.pair_geom2, model.pair_friction, model.pair_dim, strict=True
         )
     }
     pairs = [(a, b, friction) for (a, b), friction in listed.items()]
@@ -96,12 +104,11 @@ def pairs_that_may_touch(model: Any) -> list[tuple[int, int, float]]:
         if bits and not known and one[a] != one[b] and not related and not excluded & {bodies, bodies[::-1]}:
             rank = model.geom_priority[[a, b]]
             chosen = [a, b] if rank[0] == rank[1] else [[a, b][int(np.argmax(rank))]]
-            slides = model.geom_condim[chosen].max() > 1
-            pairs.append((a, b, float(model.geom_friction[chosen, 0].max()) * slides))
+            pairs.append((a, b, kept(model.geom_friction[chosen].max(axis=0), int(model.geom_condim[chosen].max()))))
     return pairs
 
 
-def pair_without_rule(model: Any, pairs: list[tuple[int, int, float]]) -> tuple[int, int] | None:
+def pair_without_rule(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> tuple[int, int] | None:
     """Return the first pair whose contact the engine has no points for, or None.
 
     Args:
@@ -110,13 +117,14 @@ def pair_without_rule(model: Any, pairs: list[tuple[int, int, float]]) -> tuple[
     """
     for a, b, _ in pairs:
         kinds = sorted((int(model.geom_type[a]), int(model.geom_type[b])))
-        known = all(kind in SHAPES for kind in kinds)
-        if not known or (BOX in kinds and kinds[0] != PLANE) or kinds[1] == PLANE:
+        known = all(kind in SHAPES for kind in kinds) and kinds[1] != PLANE
+        corners = [_hull(model, geom) for geom in (a, b) if int(model.geom_type[geom]) == MESH]
+        if not known or (kinds[1] >= BOX and kinds[0] != PLANE) or any(len(each) > MOST_CORNERS for each in corners):
             return a, b
     return None
 
 
-def candidates(model: Any, pairs: list[tuple[int, int, float]]) -> Candidates:
+def candidates(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> Candidates:
     """Return the points at which pairs of geoms may touch.
 
     Args:
@@ -149,7 +157,7 @@ def candidates(model: Any, pairs: list[tuple[int, int, float]]) -> Candidates:
         second=second.astype(int),
         second_ends=second_ends.reshape(-1, 2, 3),
         radius=radius,
-        friction=np.concatenate([rubs, slides]),
+        friction=np.concatenate([rubs.reshape(-1, 3), slides.reshape(-1, 3)]),
     )
 
 
@@ -166,8 +174,20 @@ def _skeleton(model: Any, geom: int) -> tuple[np.ndarray, float]:
     size, kind = model.geom_size[geom], int(model.geom_type[geom])
     if kind == BOX:
         points, radius = CORNERS * size, 0.0
+    elif kind == MESH:
+        points, radius = _hull(model, geom), 0.0
     elif kind == CAPSULE:
         points, radius = np.array([[0, 0, -size[1]], [0, 0, size[1]]]), float(size[0])
     else:
         points, radius = np.zeros((1, 3)), float(size[0])
     return model.geom_pos[geom] + np.array([turned_by(model.geom_quat[geom], point) for point in points]), radius
+
+
+def _hull(model: Any, geom: int) -> np.ndarray:
+    """Return the corners of the convex hull of a mesh, by MuJoCo, in the frame of the geom, (n, 3)."""
+    mesh = int(model.geom_dataid[geom])
+    first = int(model.mesh_graphadr[mesh])
+    count = int(model.mesh_graph[first])
+    # The numbers of corners and of faces, where the edges of each corner begin, and the indices of the corners.
+    corners = model.mesh_graph[first + 2 + count : first + 2 + 2 * count]
+    return model.mesh_vert[int(model.mesh_vertadr[mesh]) + corners].astype(float)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.errors import one_line
+from simkit.errors import UserError, known, one_line
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.models.source import library
 
@@ -55,7 +55,7 @@ class Description:
         control: controls at the start, (nu,).
         springs: of S joints with one coordinate, (3, S): stiffness, index of the coordinate, rest position.
         shapes: geoms to be drawn.
-        lines: where each geom, joint, tendon, actuator, equality and body is in its text, such as "line 12", by kind.
+        lines: where each geom, joint, tendon, actuator, equality, body, sensor and pair is, by kind: "arm.xml:12".
     """
 
     mujoco: Any
@@ -115,22 +115,29 @@ class Description:
         return jnp.stack([cosine * x - sine * z, y, cosine * z + sine * x])
 
 
-def describe(model: Any, spec: Any) -> Description:
+def describe(model: Any, spec: Any, keyframe: str | int | None = None, file: str = "") -> Description:
     """Return the description of a compiled model.
 
-    Its initial state is its custom number ``init_qpos`` (which brax reads), else its first keyframe.
+    Its initial state is that of a keyframe; by default its custom number ``init_qpos`` (which brax reads), else its
+    first keyframe.
 
     Args:
         model: a `mujoco.MjModel`.
         spec: the `mujoco.MjSpec` that it was compiled from.
+        keyframe: name or index of the keyframe that it starts from; None for the default.
+        file: that all parts are in; "" of a text.
+
+    Raises:
+        UserError: if it has no such keyframe.
     """
     mujoco = library("mujoco")
     strength = float(np.linalg.norm(model.opt.gravity))
     position, velocity, control = model.qpos0.copy(), np.zeros(model.nv), np.zeros(model.nu)
-    if model.nkey:
-        position, velocity, control = (a[0].copy() for a in (model.key_qpos, model.key_qvel, model.key_ctrl))
+    if model.nkey or keyframe is not None:
+        key = 0 if keyframe is None else _keyframe(model, keyframe)
+        position, velocity, control = (a[key].copy() for a in (model.key_qpos, model.key_qvel, model.key_ctrl))
     custom = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "init_qpos")
-    if custom >= 0 and model.numeric_size[custom] == model.nq:
+    if keyframe is None and custom >= 0 and model.numeric_size[custom] == model.nq:
         first = model.numeric_adr[custom]
         position = model.numeric_data[first : first + model.nq].copy()
     # The first stiffness coefficient is the linear one; further ones are of higher order.
@@ -154,7 +161,7 @@ def describe(model: Any, spec: Any) -> Description:
         springs=np.stack([stiffness[single], where, model.qpos_spring[where]]),
         shapes=_shapes(model),
         lines={
-            kind: {part.id: one_line(part.info) for part in parts if part.info}
+            kind: {part.id: _line(part.info, file) for part in parts if part.info}
             for kind, parts in {
                 "geom": spec.geoms,
                 "joint": spec.joints,
@@ -162,19 +169,37 @@ def describe(model: Any, spec: Any) -> Description:
                 "actuator": spec.actuators,
                 "equality": spec.equalities,
                 "body": spec.bodies,
+                "sensor": spec.sensors,
+                "pair": spec.pairs,
             }.items()
         },
     )
 
 
-def names(model: Any, kind: Literal["body", "joint", "actuator"]) -> list[str]:
+def _keyframe(model: Any, keyframe: str | int) -> int:
+    """Return the index of a keyframe."""
+    if isinstance(keyframe, int):
+        if keyframe >= model.nkey:
+            raise UserError(f"keyframe = {keyframe} is not below the model's number of keyframes, {model.nkey}")
+        return keyframe
+    found = [model.key(index).name for index in range(model.nkey)]
+    return found.index(known(keyframe, [name for name in found if name], "keyframe", "keyframe of the model"))
+
+
+def _line(info: str, file: str) -> str:
+    """Return where a part is, from what MuJoCo says of it, such as ``line 12``."""
+    line = one_line(info)
+    return line.replace("line ", f"{file}:", 1) if file else line
+
+
+def names(model: Any, kind: Literal["body", "joint", "actuator", "sensor"]) -> list[str]:
     """Return the names of a model's parts of a kind, as keys of parameters; a part without a name has its number.
 
     Args:
         model: a `mujoco.MjModel`.
-        kind: ``"body"`` (the first is the world), ``"joint"`` or ``"actuator"``.
+        kind: ``"body"`` (the first is the world), ``"joint"``, ``"actuator"`` or ``"sensor"``.
     """
-    count = {"body": model.nbody, "joint": model.njnt, "actuator": model.nu}[kind]
+    count = {"body": model.nbody, "joint": model.njnt, "actuator": model.nu, "sensor": model.nsensor}[kind]
     found: list[str] = []
     for index in range(count):
         own = re.sub(r"[^A-Za-z0-9_]", "_", _latin(getattr(model, kind)(index).name))[:40].strip("_")

@@ -17,6 +17,7 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.errors import UserError, one_line
+from simkit.rigid.models.sensors import Reading, Sensor
 
 type Memory = Any
 
@@ -61,6 +62,8 @@ class Engine:
         residual: ``memory -> speed`` in m/s by which contacts were left unsolved, or None.
         observe: ``(params, memory) -> {name: array}``, further observed arrays.
         measures: ``(params, memory) -> {name: scalar}``, further diagnostics.
+        sensors: of the model.
+        sense: ``(params, memory, control, time) -> Reading`` of the sensors.
     """
 
     start: Callable[[Params, jax.Array, jax.Array], Memory]
@@ -79,6 +82,8 @@ class Engine:
     residual: Callable[[Memory], jax.Array] | None = None
     observe: Callable[[Params, Memory], Arrays] = lambda params, memory: {}
     measures: Callable[[Params, Memory], Arrays] = lambda params, memory: {}
+    sensors: tuple[Sensor, ...] = ()
+    sense: Callable[[Params, Memory, jax.Array, jax.Array], Reading] | None = None
 
 
 def like[T](new: T, old: T) -> T:

@@ -46,9 +46,15 @@ def event_driven(engine: Engine, mechanism: Mechanism, description: Description)
         description: of the model.
 
     Raises:
-        UserError: if the model has friction in joints.
+        UserError: if the model has a part that has no rule at exact times.
     """
-    with supporting("simkit with events", {"friction in joints (frictionloss)": len(mechanism.constraints.rubbing)}):
+    constraints = mechanism.constraints
+    lacking = {
+        "friction in joints (frictionloss)": len(constraints.rubbing),
+        "torsional and rolling friction (condim 4 and 6)": len(constraints.contacts.twisting),
+        "sensors of accelerations and forces": any(sensor.feels for sensor in engine.sensors),
+    }
+    with supporting("simkit with events", lacking):
         pass
     idle = jnp.asarray(description.control)
 

@@ -21,8 +21,9 @@ from simkit.core.pytrees import pytree
 from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.articulated.constraints import Situation, rows_of, situation
-from simkit.rigid.articulated.contact_solver import Impulses, Rows, displacement, rates, row_stiffness, solve_contacts
+from simkit.rigid.articulated.constraints import Situation, forces_of, rows_of, situation
+from simkit.rigid.articulated.contact_laws import Impulses, Rows, pulled, rates
+from simkit.rigid.articulated.contact_solver import displacement, row_stiffness, solve_contacts
 from simkit.rigid.articulated.dynamics import (
     Inertia,
     acceleration,
@@ -32,13 +33,21 @@ from simkit.rigid.articulated.dynamics import (
     velocities,
 )
 from simkit.rigid.articulated.events import Mechanism
-from simkit.rigid.articulated.linear import inverse, largest, solve_by
+from simkit.rigid.articulated.linear import inverse, largest, solve, solve_by
 from simkit.rigid.articulated.tree import KINDS, integrate, kinematic_tree, like, vectors_like
-from simkit.rigid.models.constraints_of_model import constraints_of, pair_without_rule, pairs_that_may_touch
+from simkit.rigid.models.constraints_of_model import (
+    MOST_CORNERS,
+    constraints_of,
+    pair_without_rule,
+    pairs_that_may_touch,
+)
 from simkit.rigid.models.description import Description, names
 from simkit.rigid.models.engine import Engine, Links, supporting
 from simkit.rigid.models.event_driven import Rules, event_driven
 from simkit.rigid.models.mujoco_c import has_other_state
+from simkit.rigid.models.sensors import KINDS as SENSORS
+from simkit.rigid.models.sensors import Contacts as Touching
+from simkit.rigid.models.sensors import Reading, kind_of, reading, sensors_of
 from simkit.rigid.models.source import library
 
 # Weights and times of the stages of the classical Runge-Kutta method.
@@ -158,6 +167,26 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     feeds_back = acts and method == mujoco.mjtIntegrator.mjINT_IMPLICITFAST and driven.bias[:, 2].any()
     ends_late = method != mujoco.mjtIntegrator.mjINT_RK4 and not (is_off(off.mjDSBL_EULERDAMP) and method == 0)
 
+    def driven_by(
+        params: Params, position: jax.Array, velocity: jax.Array, control: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return lengths, velocities and forces of the actuators, (nu, ...) each, without limits of the forces."""
+        gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
+        length = gear * _product(driven.reads, position)
+        rate = gear * _product(driven.moves, velocity)
+
+        def linear(coefficients: np.ndarray) -> jax.Array:
+            of_one, of_length, of_rate = (like(column, length) for column in coefficients.T)
+            return of_one + of_length * length + of_rate * rate
+
+        wanted = gain * (linear(driven.gain) * _limited(control, driven.controls) + linear(driven.bias))
+        return length, rate, wanted
+
+    def pushed_by(params: Params, wanted: jax.Array) -> jax.Array:
+        """Return the forces on the velocities, (nv, ...), of those of actuators without limits."""
+        push = by_name(actuators, params["gear"]) * _limited(wanted, driven.forces)
+        return _limited(_product(driven.moves.T, push), driven.joints)
+
     def forces(
         params: Params, position: jax.Array, velocity: jax.Array, control: jax.Array
     ) -> tuple[jax.Array, jax.Array | None]:
@@ -171,16 +200,8 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         matrix = like(np.eye(model.nv), damps[None]) * damps
         if acts:
             gear, gain = by_name(actuators, params["gear"]), by_name(actuators, params["gain"])
-            length = gear * _product(driven.reads, position)
-            rate = gear * _product(driven.moves, velocity)
-
-            def linear(coefficients: np.ndarray) -> jax.Array:
-                of_one, of_length, of_rate = (like(column, length) for column in coefficients.T)
-                return of_one + of_length * length + of_rate * rate
-
-            wanted = gain * (linear(driven.gain) * _limited(control, driven.controls) + linear(driven.bias))
-            push = gear * _limited(wanted, driven.forces)
-            force = force + _limited(_product(driven.moves.T, push), driven.joints)
+            _, _, wanted = driven_by(params, position, velocity, control)
+            force = force + pushed_by(params, wanted)
             if feeds_back:
                 low, high = (like(end, wanted) for end in driven.forces.T)
                 feedback = gain * gear**2 * like(driven.bias[:, 2], gear) * ((wanted > low) & (wanted < high))
@@ -194,7 +215,7 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     rubbing = model.dof_jntid[constraints.rubbing]
 
     def rows(params: Params, now: Situation) -> Rows:
-        friction = like(constraints.contacts.friction, now.gap) * params["friction_scale"]
+        friction = like(constraints.contacts.friction, now.normal) * params["friction_scale"]
         loss = by_name([joints[each] for each in rubbing], params["friction_loss"]) if len(rubbing) else now.error[:0]
         return rows_of(constraints, now, friction, loss, params["time_step"])
 
@@ -226,7 +247,9 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         overlap = CORRECTION * jnp.maximum(-here.gap, 0)
         beyond = CORRECTION * jnp.maximum(-here.error[: 2 * len(constraints.limited)], 0)
         rest = here.error[len(beyond) : equal]
-        wanted = Impulses(contact=overlap, scalar=jnp.concatenate([beyond, rest, -here.error[equal:]]))
+        # A twist has no displacement.
+        closed = jnp.concatenate([beyond, rest, -here.error[equal:]])
+        wanted = Impulses(contact=overlap, twist=0 * impulses.twist, scalar=closed)
         moved = velocity + displacement(matrix, held, stiffness, wanted) / h
         unit = largest(jnp.abs(change)) + SLOW * largest(jnp.abs(velocity))
         misfit, unit = jax.lax.stop_gradient((misfit, unit))
@@ -315,11 +338,12 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> JointMemory:
         contacts, scalars = constraints.sizes
         contact, scalar = jnp.zeros((contacts, 3), velocity.dtype), jnp.zeros(scalars, velocity.dtype)
+        twist = jnp.zeros((len(constraints.contacts.twisting), 3), velocity.dtype)
         none = jnp.zeros_like(params["time_step"])
         return JointMemory(
             position=position,
             velocity=velocity,
-            impulses=Impulses(contact=contact, scalar=scalar),
+            impulses=Impulses(contact=contact, twist=twist, scalar=scalar),
             misfit=none,
             lag=none,
             longest_lag=none,
@@ -331,6 +355,35 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         here = situation(constraints, tree, forward_kinematics(tree, memory.position), memory.position)
         pressed = jnp.any(memory.impulses.contact != 0, axis=1)
         return jnp.sum(pressed, dtype=jnp.int32), jnp.maximum(-jnp.min(here.gap), 0)
+
+    def sense(params: Params, memory: JointMemory, control: jax.Array, time: jax.Array) -> Reading:
+        """Return what sensors read, with the forces of what touches those of the step before."""
+        h, position, velocity = params["time_step"], memory.position, memory.velocity
+        bodies, gravity = inertia(params), description.gravity_vector(params)
+        pushed, _ = forces(params, position, velocity, control)
+        kinematics, matrix, bias = equations(tree, bodies, position, velocity, gravity)
+        here = situation(constraints, tree, kinematics, position)
+        acting = jax.tree.map(lambda p: p / h, memory.impulses)
+        held = pulled(rows(params, here), acting)
+        change = solve(matrix, pushed - bias + held)
+        driving = jnp.zeros((3, model.nu), h.dtype)
+        on_joints = jnp.zeros_like(velocity)
+        if acts:
+            length, rate, wanted = driven_by(params, position, velocity, control)
+            driving = jnp.stack([length, rate, _limited(wanted, driven.forces)])
+            on_joints = pushed_by(params, wanted)
+        return reading(
+            tree,
+            bodies,
+            kinematics,
+            (position, velocity, change),
+            gravity,
+            driving,
+            on_joints,
+            Touching(place=here.place, normal=here.normal, force=acting.contact),
+            forces_of(constraints, tree, kinematics, position, acting),
+            time,
+        )
 
     def status(memory: JointMemory) -> jax.Array:
         return jnp.where(memory.longest_lag > 1, jnp.int32(Status.SWEEPS_TOO_FEW), jnp.int32(Status.OK))
@@ -350,10 +403,12 @@ def simkit_engine(description: Description, events: Rules | None = None) -> Engi
         members_last=True,
         status=status,
         residual=(lambda memory: memory.misfit) if is_constrained else None,
+        sensors=sensors_of(description, constraints.contacts.bodies + 1),
+        sense=sense,
     )
     if events is None:
         return engine
-    coefficients = constraints.contacts.friction
+    coefficients = constraints.contacts.friction[:, 0]
     mechanism = Mechanism(
         tree=tree,
         constraints=constraints,
@@ -471,21 +526,21 @@ def _lacking(description: Description) -> dict[str, Any]:
     limited = np.zeros(model.njnt) if flags & int(off.mjDSBL_LIMIT) or unconstrained else model.jnt_limited
     is_off = flags & int(off.mjDSBL_EQUALITY) or unconstrained
     equal = np.zeros(model.neq) if is_off else model.eq_active0
-    twisting = model.geom_condim > 3
-    rolling = {geom for a, b, _ in pairs for geom in (a, b) if twisting[geom]}
-    in_pair = (model.pair_dim > 3).any() and bool(pairs)
+    uneven = (model.pair_friction[:, [0, 3]] != model.pair_friction[:, [1, 4]]).any(axis=1)
     curved = np.zeros(model.ntendon, bool)
     for tendon, (first, count) in enumerate(zip(model.tendon_adr, model.tendon_num, strict=True)):
         curved[tendon] = (model.wrap_type[first : first + count] != 1).any()
     elastic = _is_any(
         model, ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "limited", "frictionloss"), "tendon"
     ) | _is_any(model, ("actfrclimited", "armature"), "tendon")
+    kinds = [kind_of(model, sensor) for sensor in range(model.nsensor)]
+    unread = np.array([kind not in SENSORS for kind in kinds], bool)
+    other = kinds[int(np.argmax(unread))].lower() if unread.any() else ""
     bent = _is_any(model, ("stiffnesspoly",), "jnt") | _is_any(model, ("dampingpoly",), "dof")[model.jnt_dofadr]
     return {
-        f"contact of {touching} (planes with balls, capsules and boxes, and balls and capsules with each other; switch "
-        "it off by contype and conaffinity)": pair,
-        "torsional and rolling friction (condim 4 and 6)": where("geom", np.isin(np.arange(model.ngeom), list(rolling)))
-        or in_pair,
+        f"contact of {touching} (planes with balls, capsules, boxes and meshes of up to {MOST_CORNERS} corners, and "
+        "balls and capsules with each other; switch it off by contype and conaffinity)": pair,
+        "friction of a pair that differs between two directions": where("pair", uneven),
         "limits of ball joints (limited='false')": where("joint", (limited > 0) & ~scalar),
         "equality constraints but connect, weld and joint": where("equality", (equal > 0) & (model.eq_type > 2)),
         "tendons that pass sites or geoms": where("tendon", curved),
@@ -512,6 +567,7 @@ def _lacking(description: Description) -> dict[str, Any]:
         "disabled groups of actuators": model.opt.disableactuator,
         "plug-ins and delays (nsample)": model.nplugin or has_other_state(model),
         "bodies that sleep": model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP),
+        f"sensors of the kind {other}": where("sensor", unread),
         "mocap bodies": where("body", model.body_mocapid >= 0),
         "flexible bodies": model.nflex,
     }

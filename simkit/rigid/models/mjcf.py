@@ -1,5 +1,6 @@
 """Articulated models in MJCF or URDF as simulations, with a choice of engines."""
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from simkit.core.averages import compensated_sum
 from simkit.core.formulation import computed_once, in_blocks, members_first, members_last, precise_product
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytrees import pytree
-from simkit.core.settings import arguments, named, record, whole, word
+from simkit.core.settings import arguments, line, named, record, whole, word
 from simkit.core.simulation import Arrays, Params, Simulation, described
 from simkit.core.status import Status, at_frames, cautioned, is_finite
 from simkit.errors import UserError
@@ -28,6 +29,7 @@ from simkit.rigid.models.joint_coordinates import simkit_engine
 from simkit.rigid.models.mjx import mjx_engine
 from simkit.rigid.models.motors import RULES, Motor, add_motors
 from simkit.rigid.models.mujoco_c import mujoco_engine
+from simkit.rigid.models.sensors import values_of
 from simkit.rigid.models.source import compiled, library, read_spec, without_reports
 from simkit.rigid.quantities import RIGID
 
@@ -42,6 +44,13 @@ DIMENSIONS = {
 OF_EVENTS = {"impact_position": ("coordinate",), "impact_velocity": ("degree_of_freedom",)}
 
 ENGINES = ("simkit", "mjx", "brax-spring", "brax-generalized", "brax-positional", "mujoco")
+
+
+def _name_or_index(value: Any, where: str) -> str | int:
+    is_name = isinstance(value, str)
+    return line("name").check(value, where) if is_name else whole("index").check(value, where)
+
+
 _checked = arguments(
     engine=word("engine", ENGINES),
     substeps=whole("time steps per step of the simulation", low=1),
@@ -49,6 +58,12 @@ _checked = arguments(
     events=record("contact at exact times, by the engine simkit, with these rules", Rules),
     motors=named(
         "motors by joint, behind the actuators of the model", record("a motor", Motor, RULES), r"[\w .:/-]{1,99}"
+    ),
+    keyframe=dataclasses.replace(
+        line("keyframe of the model to start from, by name or index", None),
+        kind="a name or an index",
+        check=_name_or_index,
+        describe=lambda: {"type": ["string", "integer"]},
     ),
 )
 
@@ -77,6 +92,7 @@ def mjcf(
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
     motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
+    keyframe: str | int | None = None,
 ) -> Simulation:
     """Return the simulation of an articulated model.
 
@@ -107,6 +123,8 @@ def mjcf(
         motors: by name of joint, ``drive`` (``"torque"``, ``"position"`` or ``"velocity"``: what the control is),
             ``gain``, ``damping`` (of a position) and ``limit`` (of the force), such as ``{"knee": {"drive":
             "position", "gain": 50.0, "damping": 5.0}}``; their controls follow those of the model's actuators.
+        keyframe: name or index of the model's keyframe to start from; by default its custom number ``init_qpos``, else
+            its first keyframe.
 
     Raises:
         UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
@@ -124,7 +142,8 @@ def mjcf(
         >>> print(f"{float(run['position'][-1, 0, 2]):.2f} m, by hand {2 - 9.81 * 0.2**2 / 2:.2f} m")
         1.80 m, by hand 1.80 m
     """
-    return _simulation(read_spec(model), engine, substeps, solver_iterations, events, motors)
+    file = "" if str(model).lstrip().startswith("<") else Path(model).name
+    return _simulation(read_spec(model), engine, substeps, solver_iterations, events, motors, keyframe, file)
 
 
 @_checked
@@ -136,6 +155,7 @@ def from_text(
     solver_iterations: int = 0,
     events: Mapping[str, Any] | Rules | None = None,
     motors: Mapping[str, Mapping[str, Any] | Motor] | None = None,
+    keyframe: str | int | None = None,
 ) -> Simulation:
     """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
@@ -148,11 +168,13 @@ def from_text(
             model.
         events: as for `mjcf`.
         motors: by name of joint, which drive it beside the actuators of the model.
+        keyframe: name or index of the model's keyframe to start from.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
     """
-    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations, events, motors)
+    spec = read_spec(model, from_disk=False)
+    return _simulation(spec, engine, substeps, solver_iterations, events, motors, keyframe)
 
 
 @described(
@@ -169,14 +191,21 @@ def from_text(
     friction_used=("1", "largest ratio so far of tangential to normal force of standing points"),
 )
 def _simulation(
-    spec: Any, name: str, substeps: int, solver_iterations: int, events: Any = None, motors: Any = None
+    spec: Any,
+    name: str,
+    substeps: int,
+    solver_iterations: int,
+    events: Any = None,
+    motors: Any = None,
+    keyframe: Any = None,
+    file: str = "",
 ) -> Simulation:
     if events is not None and name != "simkit":
         raise UserError(f"events has no effect beside engine = '{name}'; leave it out, or write engine = 'simkit'")
     add_motors(spec, motors or {})
     if solver_iterations:
         spec.option.iterations = solver_iterations
-    description = describe(compiled(without_reports(spec)), spec)
+    description = describe(compiled(without_reports(spec, keep_sensors=name == "simkit")), spec, keyframe, file)
     if name == "mujoco":
         engine = mujoco_engine(spec, description)
     elif name == "simkit":
@@ -226,6 +255,14 @@ def _simulation(
 
         return in_blocks(step_block, states, params)
 
+    def sensed(state: Articulated, params: Params) -> tuple[Arrays, Arrays]:
+        """Return the numbers and the arrays of sensors."""
+        if engine.sense is None or not engine.sensors:
+            return {}, {}
+        return values_of(
+            engine.sensors, engine.sense(params, state.memory, controls(params, state.time)[0], state.time)
+        )
+
     def observe(state: Articulated, params: Params) -> Arrays:
         state, params = computed_once((state, params))
         links, shapes = engine.links(params, state.memory), description.shapes
@@ -239,6 +276,7 @@ def _simulation(
             "joint_position": joint_position,
             "joint_velocity": joint_velocity,
             **engine.observe(params, state.memory),
+            **sensed(state, params)[1],
         }
 
     def diagnose(state: Articulated, params: Params) -> Arrays:
@@ -249,6 +287,7 @@ def _simulation(
             **measures(engine, description, params, state.memory),
             **residual,
             **engine.measures(params, state.memory),
+            **sensed(state, params)[0],
         }
 
     def status(state: Articulated, params: Params) -> jax.Array:
@@ -264,7 +303,10 @@ def _simulation(
         params=_parameters(description) | dict(engine.parameters),
         step_members=step_members if engine.members_last else None,
         check=lambda params, key: _check(engine, description, params),
-        dimensions=DIMENSIONS if events is None else DIMENSIONS | OF_EVENTS,
+        dimensions=DIMENSIONS
+        | ({} if events is None else OF_EVENTS)
+        | {sensor.name: sensor.axes for sensor in engine.sensors if sensor.axes},
+        quantities={sensor.name: sensor.quantity for sensor in engine.sensors},
         # Bodies without a joint between them count as one.
         coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},
     )

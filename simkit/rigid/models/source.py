@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from simkit.core.arguments import check_type
 from simkit.errors import UserError, known, one_line, package
 from simkit.rigid.models.model_text import checked, shown
 
 PACKAGE = "brax:"
+# Endings of files of meshes that MuJoCo reads.
+MESHES = (".stl", ".obj", ".msh")
 REMEDY = 'give a file of MJCF or URDF, its text, or a model of brax such as "brax:ant.xml"'
 
 
@@ -45,14 +48,15 @@ def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
         UserError: if there is no such model, or it is malformed; and for a text, if it names files or requests more
             work than a text may.
     """
+    check_type("model", model, REMEDY.removeprefix("give "), str, Path)
     mujoco, text = library("mujoco"), str(model)
     try:
         if text.lstrip().startswith("<"):
-            spec = _parsed(mujoco.MjSpec.from_string, checked(text))
+            spec = _of_text(checked(text))
         elif text.startswith(PACKAGE):
             spec = _parsed(mujoco.MjSpec.from_file, str(_in_package(text.removeprefix(PACKAGE))))
         elif from_disk:
-            spec = _parsed(mujoco.MjSpec.from_file, str(_existing(text)))
+            spec = _of_file(_existing(text))
         else:
             raise UserError(
                 f"model = {shown(text)} is neither a model's text nor a model of brax; "
@@ -72,7 +76,10 @@ def compiled(spec: Any) -> Any:
         UserError: if MuJoCo refuses the model, or it has no joint.
     """
     try:
-        model = spec.compile()
+        with warnings.catch_warnings():
+            # Of models of brax, which the user cannot change.
+            warnings.filterwarnings("ignore", "compiler attribute 'settotalmass'")
+            model = spec.compile()
     except (ValueError, MemoryError, library("mujoco").FatalError) as error:
         raise refusal(error) from error
     if model.nv == 0:
@@ -80,17 +87,18 @@ def compiled(spec: Any) -> Any:
     return model
 
 
-def without_reports(spec: Any) -> Any:
+def without_reports(spec: Any, *, keep_sensors: bool = False) -> Any:
     """Return a specification without what only reports, which `mjx` and brax refuse and simkit does not read.
 
     These are its sensors, and the flags that make MuJoCo compute energies and compare forward with inverse dynamics.
 
     Args:
         spec: a `mujoco.MjSpec`, changed in place.
+        keep_sensors: whether the engine reads sensors.
     """
     kinds = library("mujoco").mjtEnableBit
     spec.option.enableflags &= ~(int(kinds.mjENBL_ENERGY) | int(kinds.mjENBL_FWDINV))
-    for sensor in list(spec.sensors):
+    for sensor in [] if keep_sensors else list(spec.sensors):
         spec.delete(sensor)
     return spec
 
@@ -98,6 +106,54 @@ def without_reports(spec: Any) -> Any:
 def refusal(error: Exception) -> UserError:
     """Return the error of MuJoCo about a model as one line."""
     return UserError(f"the model is refused by MuJoCo: {one_line(error)}; {REMEDY}")
+
+
+def _of_text(text: str, folder: str = "") -> Any:
+    """Return the specification of a text; of URDF with the shapes that are only drawn, where a link has no others.
+
+    Args:
+        text: MJCF or URDF.
+        folder: of the meshes that it names.
+    """
+    mujoco = library("mujoco")
+    before, root, after = text.rpartition("</robot>")
+    is_urdf = bool(root) and "<mujoco" not in text
+    if is_urdf:
+        text = f'{before}<mujoco><compiler discardvisual="false"/></mujoco>{root}{after}'
+    spec = _parsed(mujoco.MjSpec.from_string, text)
+    if folder:
+        spec.modelfiledir = folder
+    if is_urdf:
+        _draw_what_has_no_other_shape(spec, Path(folder))
+    return spec
+
+
+def _of_file(path: Path) -> Any:
+    text = path.read_text(errors="replace")
+    is_urdf = "</robot>" in text
+    return _of_text(text, f"{path.parent}/") if is_urdf else _parsed(library("mujoco").MjSpec.from_file, str(path))
+
+
+def _draw_what_has_no_other_shape(spec: Any, folder: Path) -> None:
+    """Keep shapes without contact, weightless, in links without others, unless MuJoCo cannot read their meshes."""
+    meshes = {mesh.name: folder / mesh.file for mesh in spec.meshes}
+
+    def is_readable(geom: Any) -> bool:
+        file = meshes.get(geom.meshname)
+        return file is None or (file.suffix.lower() in MESHES and file.is_file())
+
+    for body in spec.bodies:
+        touches = [bool(geom.contype or geom.conaffinity) for geom in body.geoms]
+        for geom, is_solid in zip(list(body.geoms), touches, strict=True):
+            if is_solid:
+                continue
+            geom.mass = 0
+            if any(touches) or not is_readable(geom):
+                spec.delete(geom)
+    used = {geom.meshname for geom in spec.geoms}
+    for mesh in list(spec.meshes):
+        if mesh.name not in used:
+            spec.delete(mesh)
 
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:

@@ -45,7 +45,7 @@ PART = PartTable(
 )
 
 
-@solid(keys={"parts": several(PART.setting("a part"), "shapes that move as one body")})
+@solid(keys={"parts": several(PART.setting("a part"), "shapes that move as one body", least=1)})
 def compound(parts: Sequence[Bodies], positions: Places, orientations: Any | None = None) -> Bodies:
     """Return one body of several shapes: its mass and moments of inertia are theirs, and each touches other bodies.
 

@@ -18,6 +18,8 @@ import simkit.export
 from simkit.cli.main import main
 from simkit.core.parameter import POSITIVE
 from simkit.export.onnx.graph import computed_in
+from simkit.export.onnx.model import share_constants
+from simkit.export.onnx.runtime import convert
 from simkit.export.page import runtime
 from simkit.export.page.drawing import plain_text, scale_data
 from simkit.export.page.exporting import sliders_of
@@ -111,6 +113,27 @@ def test_page_is_self_contained(page, carried):
     state = {port.name for port in models["start"].output}
     assert state == {port.name.replace("next.", "state.") for port in models["advance"].output}
     assert state < {port.name for port in models["show"].input}
+
+
+def test_programs_share_large_constants_and_compute_the_same_with_them(tmp_path):
+    import onnx
+    import onnxruntime
+
+    table = np.arange(512, dtype=np.float32)
+    functions = [lambda x: x * table, lambda x: x + table, lambda x: x - 2 * table]
+    whole = [convert(function, np.ones(512, np.float32)).model for function in functions]
+    models = [onnx.load_model_from_string(model.SerializeToString()) for model in whole]
+    (tmp_path / "constants").write_bytes(content := share_constants(models, "constants"))
+    # Twice the table is another constant where it is folded, and computed where it is not.
+    assert content.startswith(table.tobytes()) and len(content) in (table.nbytes, 2 * table.nbytes)
+    for number, (model, shared) in enumerate(zip(whole, models, strict=True)):
+        (tmp_path / f"{number}.onnx").write_bytes(shared.SerializeToString())
+        results = [
+            onnxruntime.InferenceSession(source).run(None, {model.graph.input[0].name: np.ones(512, np.float32)})[0]
+            for source in (model.SerializeToString(), tmp_path / f"{number}.onnx")
+        ]
+        np.testing.assert_array_equal(*results)
+        assert len(shared.SerializeToString()) < table.nbytes
 
 
 def test_page_describes_parameters_diagnostics_and_pace(page):

@@ -87,7 +87,7 @@ MISTAKES = {
         {"text": "nonsense", "particles": {"X": {}}},
         "start.structure is one line; for a file write structure = { file = 'nonsense' }",
     ),
-    "frame": ({"text": ONE, "start": {"frame": 1}}, "start.frame = 1 is not an integer of -1 to 0"),
+    "frame": ({"text": ONE, "start": {"frame": 1}}, "start.frame = 1 is not an integer from -1 to 0"),
     "carbon in silicon": (
         {"text": text_of(IMPURE), "particles": {"Si": {}}},
         "start.structure: atom 4 (the first is 0) is C, no species; known names: Si; change the atom, or add "

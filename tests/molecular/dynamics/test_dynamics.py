@@ -49,7 +49,7 @@ def test_invalid_schedules_are_refused_in_one_line():
             cell=lambda params: jnp.ones(2),
             barostat=ISOTROPIC,
         )
-    with pytest.raises(UserError, match="chain = 0 is not an integer of 1 to 16"):
+    with pytest.raises(UserError, match="chain = 0 is not an integer from 1 to 16"):
         liquid(nose_hoover, options={"chain": 0})
 
 
@@ -284,7 +284,7 @@ REFUSED = [
     (packing, {"force_tolerance": 0.0}, "relax.force_tolerance = 0 is below its lower bound"),
     (jamming, {"particles": 17}, "particles = 17 is not an even integer of 16"),
     (jamming, {"dimension": 3, "particles": 32}, "particles = 32 is not an even integer of 64"),
-    (jamming, {"dimension": 4}, "dimension = 4 is not an integer of 2 to 3"),
+    (jamming, {"dimension": 4}, "dimension = 4 is not an integer from 2 to 3"),
     (jamming, {"exponent": 1.5}, "exponent = 1.5 is below its lower bound 2"),
     (jamming, {"force_tolerance": 0.1}, "force_tolerance = 0.1 is above its upper bound 0.01"),
     (jamming, {"minimizer": "newton"}, "unknown minimizer"),

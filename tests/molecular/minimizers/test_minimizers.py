@@ -91,7 +91,7 @@ def test_every_iteration_is_one_evaluation_and_keeps_every_dtype(x64, method, dt
     ("make", "options", "message"),
     [
         (minimizers.by_name, {"name": "lbfg"}, "did you mean 'lbfgs'"),
-        (minimizers.lbfgs, {"memory": 0}, "memory = 0 is not an integer of 1 to 100"),
+        (minimizers.lbfgs, {"memory": 0}, "memory = 0 is not an integer from 1 to 100"),
         (minimizers.lbfgs, {"maximum_displacement": 0.0}, "below its lower bound 1e-06"),
         (minimizers.conjugate_gradient, {"maximum_displacement": -1.0}, "below its lower bound 1e-06"),
         (minimizers.gradient_descent, {"maximum_displacement": 0.0}, "below its lower bound 1e-06"),

@@ -62,7 +62,13 @@ REFUSED = {
         "",
         "contact of geom 0 (line 2) and geom 'ball' (line 3) (planes with",
     ),
-    "rolling": ('<geom type="plane" size="1 1 1" condim="6"/>', "", "(condim 4 and 6): geom 0 (line 2);"),
+    "uneven friction": (
+        '<geom name="wall" size="1"/>',
+        "",
+        "friction of a pair that differs between two directions: pair 0 (line 4);",
+        "",
+        '</actuator><contact>\n<pair geom1="ball" geom2="wall" friction="1 0.5 0 0 0"/></contact><actuator>',
+    ),
     "a group": ("", "", "disabled groups of actuators", 'actuatorgroupdisable="1"'),
     "a delay": ("", "", "plug-ins and delays", "", '<motor joint="turn" delay="0.02" nsample="6"/>'),
     "a muscle": (

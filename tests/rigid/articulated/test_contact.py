@@ -9,10 +9,15 @@ import pytest
 
 from simkit import Status
 from simkit.rigid import mjcf
+from simkit.rigid.articulated.tree import model_of
+from simkit.rigid.models.constraints_of_model import candidates, pairs_that_may_touch
 
 HEAD = '<mujoco><option timestep="0.002"/>'
 FLOOR = '<geom type="plane" size="1 1 1" friction="0.4"/>'
 BOX = '<geom type="box" size="0.1 0.1 0.1" mass="1" friction="0.3"/>'
+CUBE = " ".join(f"{x} {y} {z}" for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1))
+# The last point is inside.
+MESH = f'<asset><mesh name="cube" vertex="{CUBE} 0.01 0.02 0.03"/></asset>'
 BLOCK = f'{HEAD}<worldbody>{FLOOR}<body pos="0 0 0.1"><freejoint/>{BOX}</body></worldbody></mujoco>'
 
 
@@ -36,6 +41,16 @@ def test_a_sliding_block_stops_by_coulombs_law():
         way, last = jax.jit(end_of_block)(jnp.array([0.6, 1.0, 9.81]))
         assert way == pytest.approx(0.6**2 / (2 * 0.4 * 9.81) - 0.6 * 0.002 / 2, abs=1e-5)
         assert np.abs(last.velocity).max() < 1e-9 and abs(last.position[2] - 0.1) < 1e-9 and last.misfit < 1e-6
+
+
+def test_a_mesh_touches_a_plane_by_the_corners_of_its_hull():
+    """The program of the cube is that of the box, whose corners and mass it has."""
+    shape = BOX.replace('type="box" size="0.1 0.1 0.1"', 'type="mesh" mesh="cube"')
+    meshed = BLOCK.replace(BOX, shape).replace("<worldbody>", f"{MESH}<worldbody>")
+    found = [candidates(model, pairs_that_may_touch(model)) for model in map(model_of, (BLOCK, meshed))]
+    corners = [np.sort(each.point_at.round(9), axis=0) for each in found]
+    np.testing.assert_allclose(*corners, atol=1e-7)
+    assert found[0].point_radius.tolist() == found[1].point_radius.tolist() == [0] * 8
 
 
 PENDULUM = f"""{HEAD}{{custom}}<worldbody><body><joint axis="0 1 0" limited="true" range="-30 100"/>

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+import trimesh
 
 from simkit.core import gradient
 from simkit.core.objective import Objective
@@ -404,3 +405,24 @@ def test_motors_drive_a_robot_in_urdf_by_the_names_of_its_joints():
     assert "motors = 'limted' is no joint; did you mean 'limited'?" in refusal(mjcf, ROBOT, motors={"limted": {}})
     wrong = refusal(mjcf, ROBOT, motors={"limited": {"damping": 1.0}})
     assert "motors.limited" in wrong and "drive" in wrong
+
+
+SEEN = """<robot name="seen"><link name="base"><visual><geometry><mesh filename="meshes/base.stl"/></geometry></visual>
+</link><link name="rod"><visual><geometry><sphere radius="0.3"/></geometry></visual>
+<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="tip"><visual><geometry><mesh filename="tip.dae"/></geometry></visual>
+<collision><geometry><sphere radius="0.2"/></geometry></collision>
+<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="a" type="continuous"><parent link="base"/><child link="rod"/></joint>
+<joint name="b" type="continuous"><parent link="rod"/><child link="tip"/></joint></robot>"""
+
+
+def test_links_of_urdf_without_shapes_for_contact_are_drawn_as_they_look(tmp_path):
+    """A mesh beside the file, a ball, and of the last link the shape that touches; the file of its mesh is missing."""
+    (tmp_path / "meshes").mkdir()
+    trimesh.creation.box((2.0, 1.0, 1.0)).export(tmp_path / "meshes" / "base.stl")
+    (tmp_path / "seen.urdf").write_text(SEEN)
+    robot = mjcf(tmp_path / "seen.urdf")
+    seen = robot.observe(robot.init(robot.params, KEY), robot.params)
+    np.testing.assert_allclose(seen["radius"] + np.max(seen["half_lengths"], axis=1), [1.0, 0.3, 0.2], rtol=1e-6)
+    np.testing.assert_allclose(list(robot.params["mass"].values()), 2)

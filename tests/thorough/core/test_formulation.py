@@ -1,9 +1,19 @@
 """Products of all scenarios, and the loops and conditions of more steps on an accelerator."""
 
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.formulation import formulated_for
+from simkit.core.precision import precision
+from simkit.core.rollout import segment
+from simkit.scenario.build import build
 from tests.core.test_formulation import REBUILD, control_flow_misses
 from tests.programs import imprecise, repeated_additions
 from tests.scenarios.small import NAMES, small
-from tests.tables import misses
+from tests.tables import every, misses
 
 # Of other libraries: the record, not their functions, asks for full precision.
 LIBRARIES = {"ant", "jax_cfd_channel", "jax_md_soft_spheres"}
@@ -69,3 +79,59 @@ def test_runs_on_an_accelerator_add_no_floats_at_indices_that_repeat():
 
 def test_steps_on_an_accelerator_have_no_other_loops_and_conditions():
     assert not control_flow_misses(CONTROL_FLOW, MOST_OPERATIONS)
+
+
+# Small scenarios with kernels that have two formulations; those of long neighbor lists are compared with the lists.
+KERNELS = (
+    *("channel_flow", "heated_cavity", "cylinder_in_channel", "turbulent_channel", "kolmogorov_turbulence"),
+    *("lennard_jones_fluid", "silicon", "water_box"),
+    *("billiards_break", "box_stack", "granular_column", "compliant_bounce", "hopper"),
+)
+FEW_STEPS = 2
+# Of values and of derivatives, relative to the largest number of an array, or to LEAST where all are nearly zero.
+ROUNDING = {"float64": (1e-11, 1e-8), "float32": (1e-4, 1e-2)}
+LEAST = 1e-3
+
+
+def of_both_formulations(scenario):
+    """Yield the program, the states of two members after a few steps, and their derivatives along all parameters."""
+    with precision(scenario.run.precision):
+        start = None
+        for target in ("cpu", "accelerator"):
+            with formulated_for(target):
+                # A simulation keeps what was traced once.
+                simulation = build(scenario)
+                if start is None:
+                    start = jax.jit(simulation.init)(simulation.params, jax.random.key(scenario.run.seed))
+                factors = 1e-3 * jnp.arange(2.0)
+                program = jax.jit(jax.vmap(_moved(simulation, start))).lower(factors)
+                yield program.as_text(), program.compile()(factors)
+
+
+def _moved(simulation, start):
+    def moved(factor):
+        params = jax.tree.map(lambda leaf: leaf * (1 + factor).astype(leaf.dtype), simulation.params)
+        leaves = jax.tree.leaves_with_path(segment(simulation, FEW_STEPS)(start, params))
+        return {jax.tree_util.keystr(path): x for path, x in leaves if jnp.issubdtype(x.dtype, jnp.floating)}
+
+    return lambda factor: jax.jvp(moved, (factor,), (jnp.ones_like(factor),))
+
+
+def differences(scenario):
+    """Yield what is compared, by how much both formulations differ in it, and the allowed difference."""
+    for digits, allowed in ROUNDING.items():
+        run = dataclasses.replace(scenario.run, precision=digits)
+        (text, one), (other_text, other) = of_both_formulations(dataclasses.replace(scenario, run=run))
+        assert text != other_text, "there is one formulation only"
+        for kind, most, a, b in zip(("value", "derivative"), allowed, one, other, strict=True):
+            for name in a:
+                scale = np.nanmax(np.abs(a[name]), initial=LEAST)
+                is_same = (a[name] == b[name]) | (np.isnan(a[name]) & np.isnan(b[name]))
+                error = np.max(np.where(is_same, 0, np.abs(a[name] - b[name])), initial=0) / scale
+                yield f"{digits} {kind} of {name}", error, most
+
+
+@every("name", KERNELS)
+def test_both_formulations_of_members_and_derivatives_agree_to_round_off(name):
+    wrong = [f"{what}: {error:.1e}" for what, error, most in differences(small(name)) if not error <= most]
+    return "; ".join(wrong) or None

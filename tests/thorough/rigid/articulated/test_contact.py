@@ -71,7 +71,7 @@ def test_a_step_lowered_for_cuda_has_no_condition():
 
 
 EVERY_CONSTRAINT = """<mujoco><compiler angle="radian"/><option timestep="0.002"/><worldbody>
-<geom type="plane" size="1 1 1" friction="0.4"/>
+<geom type="plane" size="1 1 1" friction="0.4 0.03 0.02" condim="{dim}"/>
 <body name="trunk" pos="0 0 0.1"><freejoint/><geom type="box" size="0.2 0.2 0.1" mass="3" friction="0.3"/>
 <body name="leg" pos="0.2 0 0.1"><joint name="hip" axis="0 1 0" range="0 2" limited="true" frictionloss="0.3"/>
 <geom type="capsule" size="0.04" fromto="0 0 0 0.3 0 0.4" mass="1" contype="0" conaffinity="0"/></body>
@@ -83,10 +83,11 @@ EVERY_CONSTRAINT = """<mujoco><compiler angle="radian"/><option timestep="0.002"
 
 
 @pytest.mark.filterwarnings("ignore:derivatives through a contact")
-def test_derivatives_of_a_body_with_every_constraint_equal_central_differences():
+@pytest.mark.parametrize("dim", [3, 6])
+def test_derivatives_of_a_body_with_every_constraint_equal_central_differences(dim):
     """Places are computed to 3e-14 m, 1e-8 of a difference of step 1e-3, whose truncation error is 1e-9 of it."""
     with jax.enable_x64(True):
-        simulation = mjcf(EVERY_CONSTRAINT, engine="simkit", substeps=3)
+        simulation = mjcf(EVERY_CONSTRAINT.format(dim=dim), engine="simkit", substeps=3)
         start = {"initial_velocity": jnp.array([0.8, 0.3, 0, 0, 0, 0, 1.0, 0.6, 1.2])}
 
         def end(friction):
@@ -102,3 +103,32 @@ def test_derivatives_of_a_body_with_every_constraint_equal_central_differences()
         forward, reverse, difference = everything(1.0)
         assert forward == pytest.approx(float(difference), rel=1e-6)
         assert reverse == pytest.approx(float(forward), rel=1e-9)
+
+
+# One ball each of 3, 4 and 6 dimensions, which touch the plane only.
+BALL_OF = """<body pos="0 {n} 0.1"><freejoint/>
+<geom size="0.1" condim="{dim}" friction="1 0.004 0.003" conaffinity="0"/></body>"""
+BALLS = f"""<mujoco><option timestep="0.002"/><worldbody>
+<geom type="plane" size="1 1 1" contype="0" condim="1" friction="1 0 0"/>
+{"".join(BALL_OF.format(n=n, dim=dim) for n, dim in enumerate((3, 4, 6)))}</worldbody></mujoco>"""
+
+
+def test_torsional_friction_stops_a_spinning_ball_and_rolling_friction_a_rolling_one():
+    """Rates of change by hand, mu_t g / (2/5 r^2) about the normal and mu_r g / (7/5 r^2) of rolling; r is 0.1 m."""
+    with jax.enable_x64(True):
+        simulation = mjcf(BALLS, substeps=50)
+        params = simulation.with_params(initial_velocity=3 * [0.2, 0, 0, 0, 2.0, 5.0]).params
+        step, state = jax.jit(simulation.step), simulation.init(params, jax.random.key(0))
+        velocity = []
+        for steps in (1, 10):
+            for _ in range(steps):
+                state = step(state, params)
+            velocity.append(np.asarray(state.memory.velocity).reshape(3, 6))
+    spin, roll = 0.004 * 9.81 / (0.4 * 0.1**2), 0.003 * 9.81 / (1.4 * 0.1**2)
+    early, late = velocity
+    # The angular velocity is in the frame of the body; its length is that of rolling, v / r, and of the spin.
+    spun = np.sqrt(np.sum(early[:, 3:] ** 2, axis=1) - early[:, 0] ** 2 / 0.1**2)
+    np.testing.assert_allclose(early[:, 0], 0.1 * (2.0 - 0.1 * roll * np.array([0, 0, 1])), rtol=1e-6)
+    np.testing.assert_allclose(spun, 5.0 - 0.1 * spin * np.array([0, 1, 1]), rtol=1e-6)
+    assert np.abs(late[0]).max() > 4.9 and abs(late[1, 0] - 0.2) < 1e-6 and np.abs(late[2]).max() < 1e-6
+    np.testing.assert_allclose(np.linalg.norm(late[1, 3:]), 2.0, rtol=1e-6)

@@ -238,7 +238,7 @@ FALLING = {"steps": 100, "every": 10, "precision": "float64"} | {
 
 
 def test_a_derivative_through_impacts_warns_in_python_and_on_the_command_line(capsys):
-    with pytest.warns(UserWarning, match="not those of the physics; take dynamics = Events"):
+    with pytest.warns(UserWarning, match="not those of the physics; take the method events"):
         value, derivative = simkit.value_and_grad("falling_pile", "gravity", objective="height", **FALLING)
     assert np.isfinite(value) and np.isfinite(derivative["gravity"])
     settings = [word for name, value in FALLING.items() for word in ("--set", f"{name}={value}") if name != "precision"]
