@@ -378,9 +378,7 @@ def _interpolated(place: jax.Array, count: int, kind: jax.Array, cubics: jax.Arr
     return _with_slope(place, count, kind, cubics)[0]
 
 
-def _with_slope(
-    place: jax.Array, count: int, kind: jax.Array, cubics: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _with_slope(place: jax.Array, count: int, kind: jax.Array, cubics: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return tables at places counted in steps from the first point, constant beyond the last one, and their slopes.
 
     Args:

@@ -21,7 +21,7 @@ DIMER = {
     "relax": {"force_tolerance": 1e-9},
 }
 # A network of another package: its energy is that of one neuron for each of two radii.
-NETWORK = '''
+NETWORK = """
 import jax.numpy as jnp
 from simkit.core.parts import part
 from simkit.core.settings import branch
@@ -36,7 +36,7 @@ def energy(weights, position, species, cell, near):
 @part(values={"weights": branch("of the network")})
 def network():
     return ManyBody(learned_energy(energy, cutoff=2.5), reach=lambda weights: jnp.asarray(2.5), bond=None)
-'''
+"""
 
 
 def dimer(values, parameters, potential=SPLINES, **settings):
@@ -99,7 +99,12 @@ def test_a_network_of_another_package_takes_its_weights_of_the_parameters(x64, t
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: networks\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[simkit.potentials]\nnetwork = networks:network\n")
     weights = {"in": np.array([1.0, -0.5]), "out": {"each": np.array([1.0, 2.0])}}
-    system = dimer({}, {"weights": weights, "k": 1.0}, {"potential": "network"}, relax={"scale": {"length": 1.0, "stiffness": 10.0}})
+    system = dimer(
+        {},
+        {"weights": weights, "k": 1.0},
+        {"potential": "network"},
+        relax={"scale": {"length": 1.0, "stiffness": 10.0}},
+    )
     out = simkit.value_and_grad(system, "weights.out", objective="energy", steps=300)
     energy, slope = out
     # The energy is linear in the last layer.
