@@ -38,11 +38,11 @@ _HOMES = {
 __all__ = [
     "Buffer",
     "at_frames",
+    "branch",
     "controlled",
     "converge_with_growth",
     "described",
     "flag",
-    "branch",
     "formula",
     "hessian_vector_product",
     "number",
