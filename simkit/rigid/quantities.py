@@ -18,7 +18,7 @@ RIGID = {
         "target": ("m", "position to be reached"),
         "trace": ("m", "points whose paths are drawn"),
         "pivots": ("m", "fixed points of joints"),
-        "disk": ("1", "1 for bodies drawn as cylinders about their axis z, 2 as ellipsoids, 3 by their corners"),
+        "disk": ("1", "1: drawn as a cylinder about its axis z, 2: as an ellipsoid, 3: by its corners"),
         "corners": ("m", "corners of bodies in their frames"),
         "energy": ("J", "kinetic and potential energy"),
         "momentum": ("kg m/s", "length of the momentum"),

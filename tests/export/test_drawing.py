@@ -139,7 +139,7 @@ def test_wrong_setting_is_refused_in_one_line(flow):
         ({"view": "film"}, "view = 'film' is unknown"),
         ({"view": "particles"}, "array of the frames = 'position' is unknown"),
         ({"size": (10, 10)}, "side of the size 10x10 = 10 is not an integer from 64 to 4096"),
-        ({"frame": 99}, "frame = 99 is not an integer of"),
+        ({"frame": 99}, "frame = 99 is not an integer from"),
         ({"colormap": "nonesuch"}, "nonesuch"),
     ):
         with pytest.raises(simkit.UserError) as error:

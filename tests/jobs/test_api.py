@@ -116,7 +116,7 @@ def test_value_and_grad_refuses_unknown_names():
     [
         ({"objective": "enrgy"}, "did you mean 'energy'"),
         ({"method": "newton"}, "is unknown; choose one of adam, cma_es, lbfgs"),
-        ({"iterations": 0}, "iterations = 0 is not an integer of"),
+        ({"iterations": 0}, "iterations = 0 is not an integer from"),
         ({"method": "adam", "learning_rate": float("nan")}, "learning_rate = nan is not a finite number"),
     ],
 )

@@ -132,7 +132,7 @@ MISTAKES = {
     "not a number": ({"frequency": ["fast"]}, {}, "is no number; write one"),
     "not finite": ({"frequency": [float("nan")]}, {}, "is not a finite number"),
     "one number": ({"frequency": 3.0}, {}, "over frequency = 3.0 is of type float; give a list of values"),
-    "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not an integer of"),
+    "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not an integer from"),
     "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller chunk= "),
     "memory as text": (OVER, {"memory": "100 B"}, r"one member needs .* and 100 B may be used"),
     "no memory size": (OVER, {"memory": "much"}, r"'much' is not a memory size"),

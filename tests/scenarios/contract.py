@@ -235,7 +235,8 @@ def without_names(simulation, observed):
 
 def without_meaning(simulation, recorded):
     """Return the quantities without a unit and a meaning, for which an axis of a plot has room for 80 characters."""
-    drawn = {dimension for names in simulation.dimensions.values() for dimension in names}
+    # Those of which a picture alone takes places have none.
+    drawn = {name for names in simulation.dimensions.values() for name in names if not name.endswith("_drawn")}
     declared = {name: simulation.quantities[name] for name in {*recorded, *(drawn & set(simulation.coordinates))}}
     return [
         f"{name} needs a unit and a meaning of at most 80 characters"

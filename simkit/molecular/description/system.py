@@ -156,7 +156,7 @@ def quantities(system: System) -> dict[str, Quantity]:
     for name in stiffness_names(dimension):
         further[name] = (
             stiffness,
-            "elastic constant, derivative of a stress with respect to a strain, with relaxed particles",
+            "elastic constant, derivative of stress by strain, with relaxed particles",
         )
     for name in stress_names(dimension):
         further[name] = stiffness, "component of the stress, of motion and forces, positive under tension"

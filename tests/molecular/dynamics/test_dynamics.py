@@ -282,8 +282,8 @@ def test_a_density_with_too_small_a_box_is_refused_in_one_line(x64):
 REFUSED = [
     (packing, {"exponent": 1.0}, "interactions\\[0\\].exponent = 1 is below its lower bound 2"),
     (packing, {"force_tolerance": 0.0}, "relax.force_tolerance = 0 is below its lower bound"),
-    (jamming, {"particles": 17}, "particles = 17 is not an even integer of 16"),
-    (jamming, {"dimension": 3, "particles": 32}, "particles = 32 is not an even integer of 64"),
+    (jamming, {"particles": 17}, "particles = 17 is not an even integer from 16"),
+    (jamming, {"dimension": 3, "particles": 32}, "particles = 32 is not an even integer from 64"),
     (jamming, {"dimension": 4}, "dimension = 4 is not an integer from 2 to 3"),
     (jamming, {"exponent": 1.5}, "exponent = 1.5 is below its lower bound 2"),
     (jamming, {"force_tolerance": 0.1}, "force_tolerance = 0.1 is above its upper bound 0.01"),
@@ -302,7 +302,7 @@ REFUSED = [
     (basin_hopping, {"quench_tolerance": 2.0}, "quench_tolerance = 2 is above its upper bound"),
     (basin_hopping, {"force_tolerance": 0.0}, "force_tolerance = 0 is not above 0"),
     (basin_hopping, {"quench_steps": 0}, "quench_steps = 0 is not an integer of at least 1"),
-    (basin_hopping, {"particles": 1}, "particles = 1 is not an integer of 2"),
+    (basin_hopping, {"particles": 1}, "particles = 1 is not an integer from 2"),
     (basin_hopping, {"potential": "mors"}, "did you mean 'morse'"),
 ]
 
