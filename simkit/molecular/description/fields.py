@@ -13,7 +13,7 @@ from simkit.core.parts import declaration_of, part
 from simkit.core.settings import FormulaText, Settings, formula
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
-from simkit.molecular.description.formulas import COORDINATES, TIME, Names, refuse_idle, refuse_mixing
+from simkit.molecular.description.formulas import COORDINATES, TIME, Branch, Names, refuse_idle, refuse_mixing
 from simkit.molecular.description.particles import Particles
 from simkit.molecular.description.settings import FIELD, POTENTIAL_OF_WALL
 from simkit.molecular.interactions.interaction import Interaction, user_energy
@@ -169,7 +169,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     return Field(distance.where, distance, by_name, distance.takes(TIME), species, particles, distance)
 
 
-def _numbers(values: Mapping[str, Formula], params: Params) -> dict[str, jax.Array]:
+def _numbers(values: Mapping[str, Formula | Branch], params: Params) -> dict[str, jax.Array]:
     """Return the values of a part."""
     return {name: value.number(params) for name, value in values.items()}
 

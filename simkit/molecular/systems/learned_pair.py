@@ -1,6 +1,7 @@
 """Pair energy learned from the structure of a liquid: inverse Monte Carlo, in the weights of splines."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -153,7 +154,7 @@ def learned_pair(
 
     learned = spline_energy(reach)
 
-    def true(distance: jax.Array, values: Arrays) -> jax.Array:
+    def true(distance: jax.Array, values: Mapping[str, jax.Array]) -> jax.Array:
         ends = {name: jnp.asarray(end, distance.dtype) for name, end in (("cutoff", reach), ("switch_on", 0.8 * reach))}
         return lennard_jones_until_reach.energy(distance, **values, **ends)
 
