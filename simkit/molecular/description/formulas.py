@@ -145,12 +145,12 @@ def branches_of(settings: Settings, declared: Mapping[str, Setting], params: Par
     Raises:
         UserError: if there are none at a path.
     """
-    leaves, found = paths.leaves(params), list[str]()
+    leaves, branches = paths.leaves(params), list[str]()
     for name in (name for name, setting in declared.items() if setting.form == "branch"):
         path = branch_of(settings, name)
         where = f"{settings.path('values')}.{name}"
-        found += [path] if paths.is_branch(path, leaves) else [known(path, leaves, where, "parameter")]
-    return found
+        branches += [path] if paths.is_branch(path, leaves) else [known(path, leaves, where, "parameter")]
+    return branches
 
 
 def names_of(

@@ -397,14 +397,14 @@ class Linear:
 
     def _twist_hardness(self, rows: Rows, stiffness: Impulses, pressing: jax.Array) -> jax.Array:
         """Return the rows of twists (T, 3, nv, ...), with k J of the normals of their contacts, (T, 1, nv, ...)."""
-        own = stiffness.twist[:, :, None]
+        twist = stiffness.twist[:, :, None]
         total = 0 * rows.twist
         for cone, part in zip((self.spin, self.roll), self._turns(rows.twist), strict=True):
             way = cone.way[:, :, None]
             rest = part - dots(way, part)[:, None] * way
             moved = self.hard * cone.friction[:, None, None] * way * pressing
-            moved = moved + own * self._turned(cone)[:, None, None] * rest
-            still = jnp.where(cone.sticks[:, None, None], self.hard * own * part, 0)
+            moved = moved + twist * self._turned(cone)[:, None, None] * rest
+            still = jnp.where(cone.sticks[:, None, None], self.hard * twist * part, 0)
             total = total + jnp.where(cone.slides[:, None, None], moved, still)
         return total
 

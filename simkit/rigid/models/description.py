@@ -182,8 +182,8 @@ def _keyframe(model: Any, keyframe: str | int) -> int:
         if keyframe >= model.nkey:
             raise UserError(f"keyframe = {keyframe} is not below the model's number of keyframes, {model.nkey}")
         return keyframe
-    found = [model.key(index).name for index in range(model.nkey)]
-    return found.index(known(keyframe, [name for name in found if name], "keyframe", "keyframe of the model"))
+    keyframes = [model.key(index).name for index in range(model.nkey)]
+    return keyframes.index(known(keyframe, [name for name in keyframes if name], "keyframe", "keyframe of the model"))
 
 
 def _line(info: str, file: str) -> str:

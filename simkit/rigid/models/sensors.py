@@ -108,8 +108,8 @@ def reading(
     position, velocity, change = state
     moving, accelerated, wrench = wrenches(tree, inertia, kinematics, velocity, change, gravity)
     about = kinematics.reference[tree.links_of_bodies]
-    given = Twist(turn=external.turn - cross(about, external.shift), shift=external.shift)
-    borne = carried(tree, each(jnp.subtract, wrench, given))
+    pushes = Twist(turn=external.turn - cross(about, external.shift), shift=external.shift)
+    borne = carried(tree, each(jnp.subtract, wrench, pushes))
     arm = kinematics.position - about
     speed = moving.shift + cross(moving.turn, arm)
     acceleration = accelerated.shift + cross(accelerated.turn, arm) + cross(moving.turn, speed)
@@ -161,8 +161,8 @@ class _Frame:
         return now.place[self.body] + self.arm(now)
 
     def orientation(self, now: Reading) -> Quaternion:
-        own = quaternion.quaternion(jnp.asarray(self.turn, now.velocity.dtype))
-        return multiply(now.orientation[self.body], own)
+        mounted = quaternion.quaternion(jnp.asarray(self.turn, now.velocity.dtype))
+        return multiply(now.orientation[self.body], mounted)
 
     def velocity(self, now: Reading) -> Vector:
         return now.speed[self.body] + cross(now.spin[self.body], self.arm(now))
@@ -272,13 +272,13 @@ def sensors_of(description: Description, pairs: np.ndarray) -> tuple[Sensor, ...
     """
     model = description.mujoco
     called = names(model, "sensor")
-    found = []
+    sensors = []
     for index in range(model.nsensor):
         kind = kind_of(model, index)
         unit, doc, axes = KINDS[kind]
         read = _limited(model, index, _read(model, index, kind, pairs))
-        found.append(Sensor(f"sensors.{called[index]}", Quantity(unit, doc), axes, read, kind in FEELING))
-    return tuple(found)
+        sensors.append(Sensor(f"sensors.{called[index]}", Quantity(unit, doc), axes, read, kind in FEELING))
+    return tuple(sensors)
 
 
 def values_of(sensors: tuple[Sensor, ...], now: Reading) -> tuple[Arrays, Arrays]:
