@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
 from simkit.core.settings import arguments, number
-from simkit.molecular.minimizers.protocol import Descent, Minimizer, Scale, dot, energy_change, largest_norm
+from simkit.molecular.minimizers.protocol import Descent, Minimizer, Scale, dot, energy_change, largest_norm, quotient
 
 # A line search ends when this fraction of the initial slope remains: conjugacy needs fairly exact searches.
 REMAINING_SLOPE = 0.2
@@ -90,23 +90,24 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         accepted = energy_change(state, energy, force, scale) <= 0
         before, after = dot(state.force, direction), dot(force, direction)
         fall = before - after
+        # Not where nothing moves, so that no divisor below is zero.
         curved = fall * jnp.sign(step) > 0
-        secant = step / jnp.where(curved, fall, 1)
+        safe_fall = jnp.where(curved, fall, 1)
 
         # Next step along the same line: to the zero of the secant, or twice the step if the slope did not fall.
-        ahead = jnp.where(curved, jnp.clip(secant * after, -jnp.abs(step), 4 * jnp.abs(step)), 2 * step)
-        shorter = step * jnp.where(curved, jnp.clip(secant * before / step, 0.1, 0.5), 0.1)
-        shorter = jnp.where(jnp.isfinite(shorter), shorter, 0.1 * step)
+        ahead = jnp.where(curved, jnp.clip(step / safe_fall * after, -jnp.abs(step), 4 * jnp.abs(step)), 2 * step)
+        shorter = step * jnp.where(curved, jnp.clip(before / safe_fall, 0.1, 0.5), 0.1)
         searched = jnp.abs(after) <= REMAINING_SLOPE * jnp.abs(dot(state.line_force, direction))
 
         kept = jnp.where(accepted, force, state.force)
         square = dot(state.line_force, state.line_force)
-        beta = jnp.maximum(0, dot(kept, kept - state.line_force) / jnp.where(square > 0, square, 1))
+        beta = jnp.maximum(0, quotient(dot(kept, kept - state.line_force), square, 0))
         turned = kept + beta * direction
         turned = jnp.where(dot(turned, kept) > 0, turned, kept)
         # Guess of the curvature along the new line: the curvature along the old one.
-        curvature = jnp.where(curved, fall / step, 0) / dot(direction, direction)
-        guess = dot(turned, kept) / (jnp.where(curvature > 0, curvature, 1) * dot(turned, turned))
+        along = jnp.where(curved, fall / jnp.where(curved, step, 1), 0)
+        curvature = quotient(along, dot(direction, direction), 0)
+        guess = quotient(dot(turned, kept), jnp.where(curvature > 0, curvature, 1) * dot(turned, turned), 1)
         guess = jnp.where((curvature > 0) & jnp.isfinite(guess), guess, 1)
 
         rejections = jnp.where(accepted, 0, state.rejections + 1)
@@ -114,7 +115,7 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         failed = rejections >= REJECTIONS_BEFORE_RESET
         turn = accepted & searched
         force_norm, direction_norm = largest_norm(kept), largest_norm(direction)
-        restart = jnp.abs(shorter) * direction_norm / jnp.where(force_norm > 0, force_norm, 1)
+        restart = quotient(jnp.abs(shorter) * direction_norm, force_norm, 1)
         return aim(
             state.tried(
                 accepted,

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.formulation import root
 from simkit.core.parts import part
 from simkit.core.pytrees import pytree
-from simkit.molecular.minimizers.protocol import Minimizer, Scale
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, quotient
 
 
 class FireSettings(NamedTuple):
@@ -209,13 +210,14 @@ def next_time_step(state: FireState, settings: FireSettings, *, shrinks: jax.Arr
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:
     """Return ``(1 - mixing) v + mixing |v| F / |F|``, without the second term if F is zero.
 
+    Its derivatives are finite where v or F is zero, as in a start at rest.
+
     Args:
         velocity: (N, d).
         pull: F in any unit, (N, d).
         mixing: scalar in [0, 1].
     """
-    strength = jnp.maximum(jnp.sum(pull**2), jnp.finfo(pull.dtype).tiny)
-    return velocity + mixing * (jnp.sqrt(jnp.sum(velocity**2) / strength) * pull - velocity)
+    return velocity + mixing * (root(quotient(jnp.sum(velocity**2), jnp.sum(pull**2), 0)) * pull - velocity)
 
 
 def clamped(time_step: jax.Array, velocity: jax.Array, maximum_displacement: float) -> jax.Array:

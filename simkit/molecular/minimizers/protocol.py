@@ -173,8 +173,16 @@ def parabola_minimum(work: jax.Array, change: jax.Array) -> jax.Array:
         work: of the initial force along the step, energy; the initial slope is its negative.
         change: energy after the step less that before.
     """
-    fraction = jnp.clip(work / (2 * (change + work)), 0.1, 0.5)
-    return jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+    return jnp.clip(quotient(work, 2 * (change + work), 0.1), 0.1, 0.5)
+
+
+def quotient(dividend: jax.Array, divisor: jax.Array, otherwise: jax.typing.ArrayLike) -> jax.Array:
+    """Return the quotient where the divisor is positive and another value elsewhere, with finite derivatives in both.
+
+    Where nothing moves, divisors are zero, and a choice after the division has the derivative NaN.
+    """
+    positive = divisor > 0
+    return jnp.where(positive, dividend / jnp.where(positive, divisor, 1), otherwise)
 
 
 def dot(a: jax.Array, b: jax.Array) -> jax.Array:
