@@ -28,7 +28,7 @@ PAGES += [
 ]
 
 # Pages whose code runs in a few seconds; tests/thorough/docs runs that of the others.
-QUICK = ("accelerators", "api", "checked_numbers", "programs", "results", "rigid_joints", "simulations", "speed")
+QUICK = ("accelerators", "api", "checked_numbers", "programs", "results", "simulations", "speed")
 
 # A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
 # cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.

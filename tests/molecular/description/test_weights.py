@@ -5,12 +5,10 @@ import sys
 import jax
 import numpy as np
 import pytest
-import scipy.optimize
 
 import simkit
 from simkit import molecular
 from simkit.errors import UserError
-from simkit.molecular.interactions.splines import basis
 
 REACH = 2.5
 WEIGHTS = np.array([0.8, 0.1, -0.9, -0.4, -0.1, 0.0])
@@ -39,19 +37,6 @@ def dimer(values, parameters, potential=SPLINES, **settings):
     return molecular.system(
         **DIMER | {"interactions": [potential | {"values": values}], "parameters": parameters} | settings
     )
-
-
-def test_the_slope_of_the_energy_at_rest_by_weights_is_the_splines_at_its_bond(x64):
-    system = dimer({"weights": "net.pair"}, {"net": {"pair": WEIGHTS}, "k": 1.0}, relax={"force_tolerance": 1e-9})
-    energy, slope = simkit.value_and_grad(system, "net", objective="energy", steps=300)
-
-    # The rest of the energy is the repulsion, (0.42 R / r)^12 (1 - (r / R)^2)^3.
-    def closed(r):
-        return (0.42 * REACH / r) ** 12 * (1 - (r / REACH) ** 2) ** 3 + basis(r, 6, REACH) @ WEIGHTS
-
-    rest = scipy.optimize.minimize_scalar(closed, bounds=(1.0, 2.0), options={"xatol": 1e-9})
-    np.testing.assert_allclose(slope["net.pair"], basis(np.asarray(rest.x), 6, REACH), atol=1e-7)
-    assert energy == pytest.approx(float(rest.fun), rel=1e-12)
 
 
 def test_a_network_of_another_package_takes_its_weights_of_the_parameters(x64, tmp_path, monkeypatch):

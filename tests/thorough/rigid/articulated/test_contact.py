@@ -9,7 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from simkit import Status
 from simkit.rigid import mjcf
+from tests.rigid.articulated.test_contact import STACK
 
 ASSETS = Path(brax.__file__).parent / "envs" / "assets"
 
@@ -132,3 +134,14 @@ def test_torsional_friction_stops_a_spinning_ball_and_rolling_friction_a_rolling
     np.testing.assert_allclose(spun, 5.0 - 0.1 * spin * np.array([0, 1, 1]), rtol=1e-6)
     assert np.abs(late[0]).max() > 4.9 and abs(late[1, 0] - 0.2) < 1e-6 and np.abs(late[2]).max() < 1e-6
     np.testing.assert_allclose(np.linalg.norm(late[1, 3:]), 2.0, rtol=1e-6)
+
+
+def test_a_ball_too_heavy_for_float32_on_a_light_one_is_told_by_the_status():
+    simulation = mjcf(STACK.format(mass=1), engine="simkit", substeps=100)
+    heavier, step = next(name for name in simulation.params["mass"] if name.endswith("2")), jax.jit(simulation.step)
+    statuses = []
+    for mass in (10.0, 1e5):
+        params = dict(simulation.params)
+        params["mass"] = {**params["mass"], heavier: jnp.float32(mass)}
+        statuses.append(int(simulation.status(step(simulation.init(params, jax.random.key(0)), params), params)))
+    assert statuses == [Status.OK, Status.SWEEPS_TOO_FEW]
