@@ -5,6 +5,7 @@ each wave vector. `mesh_operation` spreads and interpolates; both are transposes
 positions are the same operations with derivatives of the splines. So derivatives add in a fixed order, too.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -144,6 +145,8 @@ def mesh_for(cell: np.ndarray | jax.Array, cutoff: float, tolerance: float, orde
 
 # Distance of mesh points times alpha, over the p-th root of the tolerance: measured, see tests.
 SPACING = 1.5
+# Numbers of a scan that sums the particles of each cell: 64 MiB in float32, of which it holds some at a time.
+LARGEST_SCAN = 2**24
 
 
 def _smooth(number: int) -> int:
@@ -282,15 +285,18 @@ def _spread_sorted(
         return jnp.where(other[1], other[0], one[0] + other[0]), one[1] | other[1]
 
     total = jnp.zeros(mesh, values.dtype)
-    for j in range(order):
-        for k in range(order):
-            partial = jnp.stack([values * weights[0][j] * weights[1][k] * each for each in weights[2]], axis=1)
-            sums, _ = jax.lax.associative_scan(joined, (partial, is_first[:, None]))
-            sums = jnp.concatenate([sums, jnp.zeros_like(sums[:1])])
+    # A scan is some forty kernels however wide it is, so that all p^2 rows share one as far as memory allows.
+    rows = list(itertools.product(range(order), repeat=2))
+    for some in itertools.batched(rows, max(1, LARGEST_SCAN // (count * order))):
+        parts = [values * weights[0][j] * weights[1][k] * each for j, k in some for each in weights[2]]
+        sums, _ = jax.lax.associative_scan(joined, (jnp.stack(parts, axis=1), is_first[:, None]))
+        sums = jnp.concatenate([sums, jnp.zeros_like(sums[:1])])
+        for n, (j, k) in enumerate(some):
             # Point k receives from cell k + j.
             shifted = jnp.roll(row, (-j, -k), axis=(0, 1))
             for m in range(order):
-                total = total + sums[:, m].at[jnp.roll(shifted, -m, axis=2)].get(mode="promise_in_bounds")
+                column = sums[:, n * order + m]
+                total = total + column.at[jnp.roll(shifted, -m, axis=2)].get(mode="promise_in_bounds")
     return total
 
 
