@@ -8,12 +8,14 @@ The sum over pairs of bonds of one particle factorizes. With bond directions u_k
 so the cost is proportional to the number of bonds, not of angles, and no array exceeds the size of the neighbor list.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.arguments import check_shape
+from simkit.core.formulation import by_device, is_for_accelerators
 from simkit.core.parameter import POSITIVE
 from simkit.core.parts import part
 from simkit.core.settings import arguments, formula, number, whole
@@ -191,6 +193,12 @@ def sums(
     Returns:
         Energy, (N,), of which the sum is the total; force, energy / length, (N, 3); strain derivative, energy, (3, 3).
     """
+    return by_device(position, cell, params, neighbors, shape, cpu=_sums, accelerator=_sums)
+
+
+def _sums(
+    position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList, shape: Shape
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     space = spaces.of_cell(cell, position.shape[1])
     columns, index = _columns(position, neighbors), neighbors.index
     own = _moments(columns, space, params, index, shape)
@@ -199,10 +207,7 @@ def sums(
     angular = _dot(q[:3], q[:3]) + 2 * _dot(q[3:], q[3:]) + 2 / 3 * _dot(v, v) + s * s / 9 - 16 / 9 * own.squared_weight
     energies = neighbor_list.to_particles(neighbors, (own.energy + strength * angular) / 2)
 
-    # Without rematerialization reverse mode stores every intermediate of every column.
-    @jax.checkpoint
-    def add(sums: tuple, others: jax.Array) -> tuple[tuple, None]:
-        force, virial = sums
+    def of_bonds(others: jax.Array) -> tuple:
         bond = _bonds(columns, others, space, params, shape)
         u, g = bond.direction, bond.weight
         near, far = (own.weight, own.vector, own.tensor), _gather((own.weight, own.vector, own.tensor), others)
@@ -214,16 +219,10 @@ def sums(
         twist = strength * g / bond.distance
         radial = bond.energy_slope + strength * bond.weight_slope * along - twist * _dot(turning, u)
         pull = tuple(radial * a + twist * b for a, b in zip(u, turning, strict=True))
-        force = tuple(a - b for a, b in zip(force, pull, strict=True))
-        separation = tuple(bond.distance * a for a in u)
-        virial = tuple(
-            tuple(w + a * b for w, b in zip(row, pull, strict=True)) for row, a in zip(virial, separation, strict=True)
-        )
-        return (force, virial), None
+        virial = tuple(tuple(bond.distance * a * b for b in pull) for a in u)
+        return tuple(-a for a in pull), virial
 
-    zero = jnp.zeros_like(columns[0])
-    start = (zero,) * 3, ((zero,) * 3,) * 3
-    (force, virial), _ = jax.lax.scan(add, start, index)
+    force, virial = _total(of_bonds, index)
     virial = jnp.stack([jnp.stack([w.sum() for w in row]) for row in virial]) / 2
     return energies, neighbor_list.to_particles(neighbors, jnp.stack(force, axis=-1)), virial
 
@@ -269,19 +268,30 @@ def _bonds(columns: Components, others: jax.Array, space: Space, params: Params,
 
 
 def _moments(columns: Components, space: Space, params: Params, index: jax.Array, shape: Shape) -> Moments:
-    @jax.checkpoint
-    def add(sums: Moments, others: jax.Array) -> tuple[Moments, None]:
+    def of_bonds(others: jax.Array) -> Moments:
         bond = _bonds(columns, others, space, params, shape)
         u, g = bond.direction, bond.weight
-        more = Moments(
+        return Moments(
             weight=g,
             vector=tuple(g * a for a in u),
             tensor=tuple(g * u[a] * u[b] for a, b in ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))),
             energy=bond.energy,
             squared_weight=g * g,
         )
-        return jax.tree.map(jnp.add, sums, more), None
 
-    zero = jnp.zeros_like(columns[0])
-    start = Moments(zero, (zero,) * 3, (zero,) * 6, zero, zero)
+    return _total(of_bonds, index)
+
+
+def _total[T](of_bonds: Callable[[jax.Array], T], index: jax.Array) -> T:
+    """Return the sums over all neighbors: one after the other on a CPU, of all at once on an accelerator."""
+    if is_for_accelerators():
+        return jax.tree.map(lambda each: jnp.sum(each, axis=0), jax.vmap(of_bonds)(index))
+
+    # Without rematerialization reverse mode stores every intermediate of every column.
+    @jax.checkpoint
+    def add(total: T, others: jax.Array) -> tuple[T, None]:
+        return jax.tree.map(jnp.add, total, of_bonds(others)), None
+
+    shapes = jax.eval_shape(of_bonds, index[0])
+    start = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), shapes)
     return jax.lax.scan(add, start, index)[0]
