@@ -23,7 +23,23 @@ CONTROL_FLOW = {
         "steps between two samples, in groups that reverse mode stores": 2,
         "steps of a run that has stopped: a selection would copy the list": 1,
     },
-    "lennard_jones_crystal": {REBUILD: 1, "branches of the minimizer": 2},
+    "lennard_jones_crystal": {REBUILD: 1},
+    "silicon": {REBUILD: 1},
+    "copper_eam": {REBUILD: 1},
+    "salt_crystal": {"distance of a bond at rest, by Newton's method": 1},
+    "polymer_melt": {
+        REBUILD + ", by steps and once per sample": 2,
+        "steps between two samples": 1,
+        "steps of a run that has stopped: a selection would copy the list": 1,
+    },
+    "water_box": {
+        REBUILD + ", by steps, when the cell changes and once per sample": 3,
+        "stress for the barostat, every tenth step: as dear as the forces": 1,
+        "steps between two samples, in groups that reverse mode stores": 2,
+        "steps of a run that has stopped": 1,
+        "pairs of all particles in parts, for the radial distribution": 1,
+        "random numbers of a gamma distribution, by rejection": 2,
+    },
     "turbulent_channel": {
         "stages of Runge-Kutta: unrolled they compile three times as long": 1,
         "steps between two samples: a segment, as the steps of a run are": 1,
@@ -41,6 +57,26 @@ CONTROL_FLOW = {
         "a separating axis of pairs that may pass each other, until all are decided": 1,
         "such pairs, if any": 1,
     },
+    "box_stack": {
+        "sweeps, and in each the planes and the rounds of pairs": 3,
+        "passes of impacts, and in each the planes and the rounds of pairs": 3,
+        "impacts, if any": 1,
+        "a separating axis of pairs that may pass each other, until all are decided": 1,
+        "such pairs, if any": 1,
+    },
+    "granular_column": {
+        "sweeps and passes of impacts, as in a pile, with rounds of near pairs": 7,
+        "impacts, if any": 1,
+        "pairs near each other: places in a list by bisection": 2,
+        "attempts to give pairs colors, of which a round has one": 1,
+        "a separating axis, until all are decided, and such pairs, if any": 2,
+        "rounds of near pairs": 2,
+    },
+    "humanoid": {
+        "steps of Newton's method for contacts, and iterations before them": 2,
+        "elimination of a matrix, column by column": 3,
+        "substeps": 1,
+    },
     "billiards_break": {"events of a step": 1, "an event, unless the step has ended: a hundred kernels": 1},
 }
 MOST_OPERATIONS = {
@@ -48,7 +84,15 @@ MOST_OPERATIONS = {
     "lennard_jones_crystal": 4600,
     "turbulent_channel": 1900,
     "cylinder_in_channel": 3500,
+    "silicon": 3500,
+    "copper_eam": 7900,
+    "salt_crystal": 3800,
+    "polymer_melt": 4400,
+    "water_box": 38800,
     "falling_pile": 13000,
+    "box_stack": 10600,
+    "granular_column": 5300,
+    "humanoid": 9300,
     "billiards_break": 2900,
 }
 
