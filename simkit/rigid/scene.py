@@ -1,6 +1,7 @@
 """A scene: bodies, their initial motion, planes, loads, and the method of time stepping."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -145,7 +146,7 @@ class Scene:
         start: ``(params, bodies, key) -> Motion``.
         dynamics: the method of time stepping, or its name, ``"Impulses"``, for its default options.
         planes: ``params -> Planes``; none by default.
-        joints: ``params -> (Joint, ...)``; none by default.
+        joints: ``params -> (Joint, ...)``, or ``(params, bodies) -> (Joint, ...)``; none by default.
         loads: forces and torques on the bodies, gravity for instance.
         path: ``(motion, bodies, time, params) -> Motion``, of which the positions, orientations, velocities and angular
             momenta of held bodies at a time are taken; by default they keep their velocities. Within a step they move
@@ -179,7 +180,7 @@ class Scene:
     start: Callable[[Params, Bodies, jax.Array], Motion]
     dynamics: Dynamics | str
     planes: Callable[[Params], Planes] | Planes | None = None
-    joints: Callable[[Params], Sequence[Joint] | Joint] | Sequence[Joint] | Joint | None = None
+    joints: Callable[..., Sequence[Joint] | Joint] | Sequence[Joint] | Joint | None = None
     loads: Sequence[Load] | Load = ()
     path: Callable[[Motion, Bodies, jax.Array, Params], Motion] | None = None
     measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
@@ -196,14 +197,14 @@ class Parts:
     Attributes:
         bodies: ``params -> Bodies``, a collection.
         planes: ``params -> Planes``.
-        joints: ``params -> (Joint, ...)``.
+        joints: ``(params, bodies) -> (Joint, ...)``.
         loads: forces and torques.
         dynamics: the method of time stepping.
     """
 
     bodies: Callable[[Params], Bodies]
     planes: Callable[[Params], Planes]
-    joints: Callable[[Params], tuple[Joint, ...]]
+    joints: Callable[[Params, Bodies], tuple[Joint, ...]]
     loads: tuple[Load, ...]
     dynamics: Dynamics
 
@@ -220,8 +221,8 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
     """
     check_type("scene", scene, "a Scene: simulate(Scene(params=..., ...))", Scene)
 
-    def evaluated(name: str, part: Any, kind: type, params: Params) -> Any:
-        value = part(params) if callable(part) else part
+    def evaluated(name: str, part: Any, kind: type, *arguments: Any) -> Any:
+        value = part(*arguments) if callable(part) else part
         wanted = f"{kind.__name__}, or a function of the parameters that returns it"
         for each in value if isinstance(value, list | tuple) else (value,):
             check_type(name, each, wanted, kind)
@@ -241,8 +242,11 @@ def parts_of(scene: Scene, methods: Sequence[Dynamics]) -> Parts:
             return jax.tree.map(lambda *values: jnp.concatenate(values), *value) if value else no_planes()
         return value
 
-    def joints(params: Params) -> tuple[Joint, ...]:
-        value = evaluated("joints", () if scene.joints is None else scene.joints, Joint, params)
+    takes_bodies = callable(scene.joints) and len(inspect.signature(scene.joints).parameters) > 1
+
+    def joints(params: Params, bodies: Bodies) -> tuple[Joint, ...]:
+        part, arguments = () if scene.joints is None else scene.joints, (params, bodies) if takes_bodies else (params,)
+        value = evaluated("joints", part, Joint, *arguments)
         return (value,) if isinstance(value, Joint) else tuple(value)
 
     loads = (scene.loads,) if isinstance(scene.loads, Load) else scene.loads

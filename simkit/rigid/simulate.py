@@ -116,7 +116,8 @@ def simulate(scene: Scene) -> Simulation:
     dynamics, bodies_of = made.dynamics, made.bodies
 
     def parts_at(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
-        return made.bodies(params), made.planes(params), made.joints(params)
+        bodies = made.bodies(params)
+        return bodies, made.planes(params), made.joints(params, bodies)
 
     def setting_of(parts: tuple[Bodies, Planes, tuple[Joint, ...]], params: Params) -> Setting:
         bodies, planes, joints = parts

@@ -149,15 +149,22 @@ class Group:
         """Return whether a body is a compound, whose frame is not that in which its shapes are given."""
         return "parts" in self.entry_of(index)[0].settings
 
-    def within(self, index: int, place: Vector, params: Params) -> Vector:
-        """Return a place in the frame of a body from that in the frame in which its shapes were given."""
+    def within(self, index: int, place: Vector, params: Params, bodies: Bodies | None = None) -> Vector:
+        """Return a place in the frame of a body from that in the frame in which its shapes were given.
+
+        Args:
+            index: of the body.
+            place: in the frame of its shapes.
+            params: parameters.
+            bodies: all bodies, where they are known: the axes of a compound are as dear as a step of it.
+        """
         if not self.has_parts(index):
             return place
-        entry, copy = self.entry_of(index)
-        compound = entry.bodies(params).compound
-        assert compound is not None
-        given = compound.given
-        return given.place[copy] + rotate(given.orientation[copy], place)
+        if bodies is None:
+            bodies = self.bodies(params)
+        assert bodies.compound is not None
+        given = bodies.compound.given
+        return given.place[index] + rotate(given.orientation[index], place)
 
     def check_random(self, params: Params, motion: Motion, bodies: Bodies) -> None:
         """Refuse random places that overlap because there is not enough room.

@@ -13,6 +13,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError, untaken
 from simkit.rigid.algebra.quaternion import conjugate, multiply, rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, norm
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.description.bodies import Group, index_of
 from simkit.rigid.description.formulas import Names, at, values_of
 from simkit.rigid.description.settings import JOINT, LOAD, MOTOR
@@ -21,7 +22,7 @@ from simkit.rigid.joints.loads import IN_HINGES
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Load
 
-type JointOf = Callable[[Params], Joint]
+type JointOf = Callable[..., Joint]
 ORIGIN = (0.0, 0.0, 0.0)
 
 
@@ -60,9 +61,9 @@ class Connections:
             raise UserError(f"{where} = '{name}' holds nothing, and has no force; name another joint", key=where)
         return sum(bool(HOLDS[kind]) for kind in self.kinds[:index])
 
-    def constraining(self, params: Params) -> tuple[Joint, ...]:
+    def constraining(self, params: Params, bodies: Bodies) -> tuple[Joint, ...]:
         """Return the joints that constrain a motion, which methods solve for."""
-        return tuple(joint(params) for joint, kind in zip(self.joints, self.kinds, strict=True) if HOLDS[kind])
+        return tuple(joint(params, bodies) for joint, kind in zip(self.joints, self.kinds, strict=True) if HOLDS[kind])
 
 
 def connections_of(entries: Sequence[Settings], group: Group, names: Names) -> Connections:
@@ -117,7 +118,7 @@ def _joint_of(settings: Settings, copy: int, group: Group, names: Names) -> tupl
             values[key] = tuple(map(made, settings[key]))
     takes = inspect.signature(part).parameters
 
-    def joint(params: Params) -> Joint:
+    def joint(params: Params, bodies: Bodies | None = None) -> Joint:
         given = {key: at(value, params) for key, value in values.items()}
         if "at" in given:
             given |= _from_start(given.pop("at"), group, first, second, given.get("axis"), params)
@@ -125,7 +126,8 @@ def _joint_of(settings: Settings, copy: int, group: Group, names: Names) -> tupl
             given = {"anchor": ORIGIN, "base": ORIGIN} | given
             for key, body in (("anchor", first), ("base", second)):
                 if body is not None and group.has_parts(body):
-                    given[key] = _components(group.within(body, Vector(*map(jnp.asarray, given[key])), params))
+                    place = Vector(*map(jnp.asarray, given[key]))
+                    given[key] = _components(group.within(body, place, params, bodies))
         if "length" in takes and "length" not in given:
             given["length"] = _distance(group, first, given["anchor"], second, given["base"], params)
         return part(first, second, **{key: value for key, value in given.items() if key in takes})

@@ -141,15 +141,15 @@ class Measures:
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
-        del bodies, time
-        motion, params = computed_once((motion, params))
+        del time
+        motion, bodies, params = computed_once((motion, bodies, params))
         arrays: Arrays = {}
         if self.group.has_planes:
             planes = self.group.planes(params)
             arrays["planes"] = jnp.concatenate([stacked(planes.normal), planes.offset[:, None]], axis=1)
         pivots, links = [], []
         for of, kind, base in zip(self.joints.joints, self.joints.kinds, self.joints.bases, strict=True):
-            first, second = anchors(motion, of(params))
+            first, second = anchors(motion, of(params, bodies))
             if self._has_pivot(kind, base):
                 pivots.append(stacked(second))
             if kind in DRAWN:
@@ -157,9 +157,9 @@ class Measures:
         for name, parts in (("pivots", pivots), ("links", links)):
             arrays |= {name: jnp.stack(parts)} if parts else {}
         if self.paths:
-            arrays["trace"] = jnp.stack([stacked(point.place(motion, params)) for point in self.paths])
+            arrays["trace"] = jnp.stack([stacked(point.place(motion, params, bodies)) for point in self.paths])
         if self.target is not None:
-            arrays["target"] = stacked(self.target.place(motion, params))
+            arrays["target"] = stacked(self.target.place(motion, params, bodies))
         return computed_once(arrays)
 
 
@@ -318,7 +318,7 @@ def _of_joint(name: str, where: str, joints: Connections) -> tuple[Measure, dict
         )
 
     def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
-        now = joint(params)
+        now = joint(params, bodies)
         if kind == "hinge":
             arrays = {"angle": hinge_angle(motion, now), "rate": hinge_rate(motion, bodies, now)}
         elif kind == "slider":
@@ -345,17 +345,17 @@ class Point:
     body: int | None
     group: Group
 
-    def place(self, motion: Motion, params: Params) -> Vector:
+    def place(self, motion: Motion, params: Params, bodies: Bodies) -> Vector:
         """Return its position in the world."""
         own = Vector(*at(self.at, params))
         if self.body is None:
             return own
-        own = self.group.within(self.body, own, params)
+        own = self.group.within(self.body, own, params, bodies)
         return motion.position[self.body] + rotate(motion.orientation[self.body], own)
 
     def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
         """Return its position and velocity by the names of the diagnostics."""
-        place = self.place(motion, params)
+        place = self.place(motion, params, bodies)
         velocity = each(jnp.zeros_like, place)
         if self.body is not None:
             spin = angular_velocity(motion, bodies)[self.body]

@@ -109,7 +109,7 @@ def system(
         if group.path is not None:
             time = jnp.zeros_like(params["time_step"])
             motion = where_held(bodies, group.path(motion, bodies, time, params), motion)
-        return assemble(motion, bodies, connections.constraining(params))
+        return assemble(motion, bodies, connections.constraining(params, bodies))
 
     simulation = simulate(
         Scene(
