@@ -90,7 +90,7 @@ def test_a_default_out_of_bounds_is_refused_by_runs_sweeps_and_derivatives():
         (simkit.sweep, {"over": {"angle": [0.1, 0.2]}}),
         (simkit.value_and_grad, {"objective": "height", "wrt": "angle"}),
     ):
-        with pytest.raises(simkit.UserError, match="gravity.default = -1 is negative; choose 0 or a value above"):
+        with pytest.raises(simkit.UserError, match=r"gravity\.default = -1 is negative; choose 0 or a value above"):
             verb(outside, steps=10, **more)
 
 
