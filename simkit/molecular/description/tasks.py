@@ -27,6 +27,7 @@ from simkit.molecular.description.particles import particles_of, refuse_open
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
 from simkit.molecular.dynamics.brownian import brownian
+from simkit.molecular.dynamics.measures import half_kick
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.minimizers import Minimizer, largest_norm
@@ -219,7 +220,8 @@ def moved(system: System) -> Simulation:
     def at(state: DynamicsState, cell: Cell, params: Params, neighbors: Any) -> Moment:
         kick = None
         if thermostat is not brownian:  # all others split their steps, which end with half a kick
-            kick = params["time_step"] / 2 * state.force / system.particles.of_each("mass", params[OWN])[:, None]
+            mass = system.particles.of_each("mass", params[OWN])[:, None]
+            kick = half_kick(state.force, mass, params["time_step"])
         return Moment(system.placed(state.position, cell), cell, params[OWN], neighbors, state.velocity, kick)
 
     def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:

@@ -20,6 +20,7 @@ from simkit.molecular.constraints import Constraints
 from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics.measures import (
     conserved_directions,
+    half_kick,
     kinetic_energy,
     maxwell_boltzmann,
     thermodynamics,
@@ -219,7 +220,7 @@ class MolecularDynamics:
         mobile = self.mobile(len(state.position))
         mass, groups, kick = self.mass_of(params), None, None
         if self.method.ends_with_kick:
-            kick = params["time_step"] / 2 * state.force / mass
+            kick = half_kick(state.force, mass, params["time_step"])
         if self.constraints is not None:
             groups = self.groups(state.position, params)
             numbers["bond_error"] = state.bond_error
