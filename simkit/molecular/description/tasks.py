@@ -234,12 +234,13 @@ def moved(system: System) -> Simulation:
         of_time = {key: schedule(key) for key in schedules & declared.values.keys()}
         return of_time | {key: settings[key] for key in declared.keys}
 
-    cell = system.cell
+    cell, sites = system.cell, system.particles.molecules.sites
     options: dict[str, Any] = of_part(thermostat) | {
         "params": jax.eval_shape(of_method, system.params, jnp.int32(0)),
         "cell": cell and (lambda params: cell(params[OWN])),
         "mass": lambda params: computed_once(system.particles.of_each("mass", params[OWN])),
         "frozen": system.held,
+        "massless": None if sites is None else sites.mask(system.particles.count),
         "observe": lambda state, cell, params: (
             observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
         ),
