@@ -32,6 +32,7 @@ from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.minimizers import Minimizer, largest_norm
 from simkit.molecular.relaxation import RelaxationState, relaxation
+from simkit.molecular.relaxation.landscape import deformation_by, deformed
 from simkit.molecular.spaces import Cell
 
 # The parameters of the system among those of the method of dynamics.
@@ -367,11 +368,24 @@ class DynamicsThenRelaxation:
     def moment(self, state: SequenceState, params: Params) -> Moment:
         """Return the current positions, cell and neighbors."""
         system = self.system
-        position = jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
-        cell = None if system.cell is None else system.cell(params)
+        position, cell = self.arrangement(state, params)
         current = system.timed(params, state.moving.iteration)
         neighbors = system.interaction.refresh(state.moving.neighbors, position, cell, current)
         return Moment(position, cell, current, neighbors)
+
+    def arrangement(self, state: SequenceState, params: Params) -> tuple[jax.Array, Cell]:
+        """Return positions and cell, which is constant in dynamics and may relax afterwards."""
+        system, settings = self.system, self.system.settings["relax"]
+        cell = None if system.cell is None else system.cell(params)
+        position, coordinates = state.moving.position, state.resting.descent.position
+        if not settings["cell"]:
+            return jnp.where(state.has_begun, coordinates, position), cell
+        assert cell is not None and system.dynamics is not None  # a cell relaxes only where there is one
+        cell = cell if settings["isotropic"] else spaces.lattice_vectors(cell)
+        length = system.scale(system.timed(params, system.dynamics["steps"])).length
+        strain = deformation_by(coordinates, length, isotropic=settings["isotropic"])
+        relaxed = deformed(coordinates, cell, strain)
+        return jax.tree.map(lambda now, before: jnp.where(state.has_begun, now, before), relaxed, (position, cell))
 
     def observe(self, state: SequenceState, params: Params) -> Arrays:
         """Return the arrays of a frame."""
