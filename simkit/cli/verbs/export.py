@@ -35,9 +35,8 @@ class Export:
     a reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
     --verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its
     parameters; it contains onnxruntime-web, installed by npm, and loads nothing. With --wrt it also shows the gradient
-    of an objective, and improves it. Extended XYZ contains every frame of a
-    stored run, or the last frame of each member of a sweep, for OVITO, VMD, ASE and other tools, without simulating
-    again. netcdf and zarr contain all stored
+    of an objective, and improves it. Extended XYZ contains every frame of a stored run, or the last frame of each
+    member of a sweep, for OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored
     results of a run, sweep or optimization, csv and parquet its numbers as a table, vtk the frames of a run for
     ParaView.
     """
