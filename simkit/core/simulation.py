@@ -293,6 +293,9 @@ class Simulation:
     def with_params(self, values: Any = None, /, **named: Any) -> "Simulation":
         """Return the same simulation with other default parameters.
 
+        They may be traced, and out of bounds: `check_values` refuses those, as every run, sweep and derivative does
+        before it computes.
+
         Args:
             values: new values by path, ``{"closure.0.weight": array}``, or a tree of them all like ``params``.
             **named: likewise, by name: a leaf of the default's shape, cast to its dtype, or a branch as a tree.

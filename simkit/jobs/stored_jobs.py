@@ -16,7 +16,8 @@ from simkit.core.arguments import check_type
 from simkit.core.parameter import Numbers
 from simkit.core.settings import whole
 from simkit.core.simulation import Simulation
-from simkit.errors import argument, one_line
+from simkit.core.status import Status
+from simkit.errors import UserError, argument, one_line
 from simkit.jobs.job import Job, StoredProgress, enter, proceed, run_to_dataset, stored
 from simkit.jobs.runs import Outcome, Run
 from simkit.scenario.scenario import ParameterSettings, Scenario, declared_in
@@ -234,6 +235,39 @@ def open_frames(directory: Path | str, lacks: str) -> Outcome:
     opened = RunDirectory.open(directory)
     opened.check_kind(kind_of(opened.kind).has_frames, f", which has no {lacks}; give a run's directory")
     return stored(opened)
+
+
+def open_ends(directory: Path | str) -> Outcome:
+    """Return the stored outcome of a run; of a sweep one with the end of each member in place of a frame.
+
+    Besides the last diagnostics of a member its swept values, its seed and its status are diagnostics.
+
+    Args:
+        directory: the run directory.
+
+    Raises:
+        UserError: if it is neither a run nor a sweep of one program, or the sweep has kept no last frames.
+    """
+    opened = RunDirectory.open(directory)
+    if opened.kind != "sweep":
+        return open_frames(directory, "frames of its own")
+    from simkit.jobs.sweeps import Sweep  # xarray takes a second to import
+
+    job, result, labels = Sweep.of(opened), open_run(directory), opened.manifest["request"]["labels"]
+    axes = result["status"].dims
+    last = result.isel(frame=-1) if "frame" in result.dims else result
+    arrays: dict[str, np.ndarray] = {}
+    for name, array in last.data_vars.items():
+        plain = str(name).removeprefix("final_")
+        kind = "observed" if array.ndim > len(axes) or plain in labels["dimensions"] else "diagnosed"
+        values = array.values.reshape(-1, *array.shape[len(axes) :])
+        arrays[f"{kind}.{plain if kind == 'observed' else name}"] = values
+    values, seeds = job.values_of(np.arange(job.members))
+    arrays |= {f"diagnosed.{name.replace('.', '_')}": array for name, array in values.items()}
+    arrays["diagnosed.seed"] = seeds
+    if not any(name.startswith("observed.") for name in arrays):
+        raise UserError(f"{directory} keeps no last frames; sweep again without {argument('final_frames', 'False')}")
+    return Outcome(arrays, labels, np.asarray(int(Status.OK)), 0, opened.path, job.scenario)
 
 
 def frame_archive(directory: Path | str, frame: Any) -> bytes:

@@ -505,3 +505,46 @@ def check_particles(count: int, given: str, most: int = MAX_PARTICLES) -> None:
     """
     if count > most:
         raise UserError(f"{given} makes {count:.3g} particles; choose fewer, at most {most}")
+
+
+# Their integers take 100 MB; each costs a pass over all particles, or a dynamical matrix.
+MAX_WAVE_VECTORS = 2**22
+
+
+def check_wave_vectors(count: float, given: str, remedy: str, most: int = MAX_WAVE_VECTORS) -> None:
+    """Refuse more wave vectors than can be listed, before arrays are allocated.
+
+    Args:
+        count: number of wave vectors.
+        given: the request for the message, such as ``"largest = 300"``.
+        remedy: what to change.
+        most: upper bound.
+
+    Raises:
+        UserError: if there are more.
+    """
+    if count > most:
+        raise UserError(f"{given} makes {count:.3g} wave vectors, more than {most}; {remedy}")
+
+
+def wave_numbers(vectors: np.ndarray, largest: float, given: str, remedy: str) -> np.ndarray:
+    """Return the integers n of a block that holds all wave vectors ``k = 2 pi n / cell`` up to a length, (M, d).
+
+    The second half has the opposite vectors of the first, zero in its middle.
+
+    Args:
+        vectors: lattice vectors as rows, length, (d, d).
+        largest: length of the longest, 1 / length.
+        given: as for `check_wave_vectors`.
+        remedy: likewise; braces are replaced by a length that fits.
+
+    Raises:
+        UserError: if there are too many.
+    """
+    # n_a = k . a_a / 2 pi is at most this.
+    most = np.floor(largest * np.linalg.norm(vectors, axis=1) / (2 * np.pi) * (1 + 1e-9))
+    count = math.prod((2 * most + 1).tolist())
+    fits = 0.9 * largest * (MAX_WAVE_VECTORS / count) ** (1 / max(1, np.count_nonzero(most)))
+    check_wave_vectors(count, given, remedy.format(fits))
+    axes = [np.arange(-each, each + 1) for each in most.astype(int)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))

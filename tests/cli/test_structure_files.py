@@ -89,7 +89,10 @@ def test_an_export_of_no_run_is_one_line(simkit, tmp_path, words, phrase):
     assert not list(tmp_path.iterdir())
 
 
-@every("kind, phrase", [("run", "holds no frames yet"), ("sweep", "holds a sweep")])
+@every(
+    "kind, phrase",
+    [("run", "holds no frames yet"), ("sweep", "is not finished"), ("optimize", "holds an optimization")],
+)
 def test_an_export_of_a_run_without_frames_is_one_line(simkit, tmp_path, kind, phrase):
     begun(tmp_path / kind, find_scenario("silicon_vacancy"), kind)
     ran = simkit("export", kind, "--to", "extended_xyz")

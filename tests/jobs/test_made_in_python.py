@@ -83,6 +83,17 @@ def test_bad_settings_are_one_line(values, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_default_out_of_bounds_is_refused_by_runs_sweeps_and_derivatives():
+    outside = swing().with_params(gravity=-1.0)
+    for verb, more in (
+        (simkit.run, {}),
+        (simkit.sweep, {"over": {"angle": [0.1, 0.2]}}),
+        (simkit.value_and_grad, {"objective": "height", "wrt": "angle"}),
+    ):
+        with pytest.raises(simkit.UserError, match=r"gravity\.default = -1 is negative; choose 0 or a value above"):
+            verb(outside, steps=10, **more)
+
+
 def with_start(**leaves):
     """Return a swing with another initial state."""
     simulation = swing()

@@ -7,7 +7,7 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from simkit.molecular import system
+from simkit.molecular import electrostatics, spaces, system
 from simkit.molecular.analysis import structure_factor, wave_vectors
 from simkit.molecular.structures import lattices
 
@@ -105,6 +105,22 @@ def test_correlations_that_a_cell_cannot_have_are_refused_in_one_line():
         free_particles(8, structure_factor={"largest": 0.1})
     with pytest.raises(UserError, match=r"averages.correlation.lags"):
         free_particles(8, correlation={"lags": 2})
+
+
+def test_more_wave_vectors_than_can_be_listed_are_refused_with_a_number_that_fits():
+    with pytest.raises(UserError, match=r"structure_factor.largest = 1e\+06 makes .* at most (\S+)$") as refused:
+        free_particles(8, structure_factor={"largest": 1e6})
+    fits = float(str(refused.value).split()[-1])
+    # Of the block of integers that holds them; a tenth in length and the rounding to two digits are spared.
+    assert 0.5 < (2 * (fits * 9.0 // (2 * np.pi)) + 1) ** 3 / spaces.MAX_WAVE_VECTORS < 1
+
+
+def test_more_wave_vectors_of_charges_than_can_be_listed_are_refused_in_one_line():
+    longer = "wave vectors, more than .*; lengthen the cutoff or raise the tolerance"
+    with pytest.raises(UserError, match=longer):
+        electrostatics.wave_vectors(np.full(3, 9.0), 1e6)
+    with pytest.raises(UserError, match=longer):
+        electrostatics.mesh_for(np.full(3, 9.0), 1e-3, 1e-12)
 
 
 def test_stress_and_viscosity_of_a_run_are_those_of_its_samples(x64):

@@ -144,11 +144,12 @@ Si C  Si 1 1.1 0.7 100390 16.217 -.59825 0.0 0.0 0.0 0.0 2.85 0.15 0.0 0.0
 """
 # Of zinc blende, in quarters of the cell.
 SITES = [[0, 0, 0], [0, 2, 2], [2, 0, 2], [2, 2, 0], [1, 1, 1], [1, 3, 3], [3, 1, 3], [3, 3, 1]]
+# Atoms 0, 1, 2 and 7 are silicon; and the energy by LAMMPS of 22 July 2025.
+MIXTURE = np.array(SITES) * 1.1 + 0.1 * np.sin(np.arange(24)).reshape(8, 3)
+OF_LAMMPS = -36.89529483547993
 
 
 def test_a_mixture_of_a_file_has_the_energy_of_lammps(x64):
-    position = np.array(SITES) * 1.1 + 0.1 * np.sin(np.arange(24)).reshape(8, 3)
-    # Atoms 0, 1, 2 and 7 are silicon.
     mixture = system(
         particles={"silicon": {"count": 4}, "carbon": {"count": 4}},
         interactions=[
@@ -159,14 +160,13 @@ def test_a_mixture_of_a_file_has_the_energy_of_lammps(x64):
                 "elements": {"silicon": "Si", "carbon": "C"},
             }
         ],
-        start={"positions": position[[0, 1, 2, 7, 3, 4, 5, 6]].tolist()},
+        start={"positions": MIXTURE[[0, 1, 2, 7, 3, 4, 5, 6]].tolist()},
         cell={"lengths": [4.4, 4.4, 4.4]},
         units="metal",
         parameters={"unused": 1.0},
     )
     found = jax.jit(lambda params: mixture.diagnose(mixture.init(params, jax.random.key(0)), params))(mixture.params)
-    # LAMMPS of 22 July 2025.
-    assert float(found["energy"]) == pytest.approx(-36.89529483547993, rel=1e-10)
+    assert float(found["energy"]) == pytest.approx(OF_LAMMPS, rel=1e-10)
 
 
 def test_entries_that_are_missing_or_no_numbers_are_named():

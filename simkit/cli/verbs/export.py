@@ -35,8 +35,8 @@ class Export:
     a reference result, and short programs that run it without simkit. It is run from its files and compared with JAX;
     --verify repeats that comparison. A page is one HTML file that computes the simulation, with sliders for its
     parameters; it contains onnxruntime-web, installed by npm, and loads nothing. With --wrt it also shows the gradient
-    of an objective, and improves it. Extended XYZ contains every frame of a
-    stored run, for OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored
+    of an objective, and improves it. Extended XYZ contains every frame of a stored run, or the last frame of each
+    member of a sweep, for OVITO, VMD, ASE and other tools, without simulating again. netcdf and zarr contain all stored
     results of a run, sweep or optimization, csv and parquet its numbers as a table, vtk the frames of a run for
     ParaView.
     """
@@ -220,12 +220,12 @@ def _refuse_changes(arguments: argparse.Namespace, noun: str) -> None:
 
 
 def _frames(arguments: argparse.Namespace) -> int:
-    """Export the frames of a stored run."""
+    """Export the frames of a stored run, or the last ones of the members of a sweep."""
     from simkit.export.data_files import export_frames
-    from simkit.jobs.stored_jobs import open_frames
+    from simkit.jobs.stored_jobs import open_ends
 
     _refuse_changes(arguments, "a stored run")
-    outcome = open_frames(arguments.scenario, "frames of its own")
+    outcome = open_ends(arguments.scenario)
     file = arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz"
     exported = export_frames(outcome, file, arguments.overwrite)
     if arguments.json:

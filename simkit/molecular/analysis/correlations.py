@@ -35,6 +35,9 @@ def wave_vectors(cell: np.ndarray, largest: float, bins: int) -> WaveVectors:
         largest: length of the longest, 1 / length.
         bins: number of shells of equal width.
 
+    Raises:
+        UserError: if they are too many.
+
     Example:
         >>> shells = molecular.analysis.wave_vectors(np.array([2 * np.pi, 2 * np.pi]), largest=1.5, bins=3)
         >>> shells.numbers.tolist(), shells.length.round(3).tolist()
@@ -42,8 +45,7 @@ def wave_vectors(cell: np.ndarray, largest: float, bins: int) -> WaveVectors:
     """
     vectors = np.diag(cell) if np.ndim(cell) == 1 else np.asarray(cell, float)
     reciprocal = 2 * np.pi * np.linalg.inv(vectors).T
-    most = np.floor(largest * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)
-    grid = np.stack(np.meshgrid(*(np.arange(-m, m + 1) for m in most), indexing="ij"), axis=-1).reshape(-1, len(most))
+    grid = spaces.wave_numbers(vectors, largest, f"largest = {largest:g}", "write at most {:.2g}")
     # The first component that is not zero is positive.
     first = np.take_along_axis(grid, np.argmax(grid != 0, axis=1)[:, None], axis=1)[:, 0]
     length = np.linalg.norm(grid @ reciprocal, axis=1)

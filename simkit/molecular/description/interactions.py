@@ -362,6 +362,9 @@ def images_of(
     Raises:
         UserError: if the cell has no volume, or the block of cells would be too large.
     """
+    if given_images is not None and math.prod(given_images) > MOST_IMAGES:
+        problem = f"{list(given_images)} are {math.prod(given_images)} cells"
+        raise UserError(f"cell.images = {problem}, more than {MOST_IMAGES}; lower them")
     if cell.is_free or given_images is not None:
         return given_images
     present, reach = cell.cell(params), interactions.reach(params)

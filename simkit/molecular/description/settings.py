@@ -483,6 +483,8 @@ BARRIER = PartTable(
         ),
     },
 )
+# Numbers of one curve, of which every frame stores all.
+MOST_BINS = 100_000
 AVERAGES = table(
     "running means of dynamics; each step of the run is then several time steps and one sample",
     {
@@ -498,7 +500,7 @@ AVERAGES = table(
             "the mean of the radial distribution function, with the position and the height of its highest peak",
             {
                 "reach": number("largest distance, at most half the narrowest width of the cell", bounds=(1e-6, 1e6)),
-                "bins": whole("number of distances", 140, low=3),
+                "bins": whole("number of distances", 140, low=3, high=MOST_BINS),
                 "species": text("species whose particles are counted; left out, all", None),
             },
         ),
@@ -506,7 +508,7 @@ AVERAGES = table(
             "the mean of the static structure factor",
             {
                 "largest": number("largest wave number, 1 / length", bounds=(1e-6, 1e6)),
-                "bins": whole("number of shells of wave numbers", 100, low=1),
+                "bins": whole("number of shells of wave numbers", 100, low=1, high=MOST_BINS),
             },
         ),
         "correlation": table(
@@ -543,7 +545,7 @@ PHONONS = table(
             {
                 "mesh": several(whole("a number", low=1), "wave vectors along each reciprocal lattice vector", (2, 3)),
                 "largest": number("largest angular frequency, 1 / time", bounds=POSITIVE),
-                "bins": whole("number of frequencies", 200, low=2),
+                "bins": whole("number of frequencies", 200, low=2, high=MOST_BINS),
                 "width": number("standard deviation of the Gaussian, 1 / time", bounds=POSITIVE),
             },
         ),

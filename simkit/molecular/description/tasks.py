@@ -27,10 +27,12 @@ from simkit.molecular.description.particles import particles_of, refuse_open
 from simkit.molecular.description.settings import BAROSTAT, MINIMIZER, MINIMIZER_OF_BAND, START, THERMOSTAT
 from simkit.molecular.description.starts import Places, placing_of
 from simkit.molecular.dynamics.brownian import brownian
+from simkit.molecular.dynamics.measures import half_kick
 from simkit.molecular.dynamics.method import DynamicsState
 from simkit.molecular.dynamics.splitting import Barostat
 from simkit.molecular.minimizers import Minimizer, largest_norm
 from simkit.molecular.relaxation import RelaxationState, relaxation
+from simkit.molecular.relaxation.landscape import deformation_by, deformed
 from simkit.molecular.spaces import Cell
 
 # The parameters of the system among those of the method of dynamics.
@@ -219,7 +221,8 @@ def moved(system: System) -> Simulation:
     def at(state: DynamicsState, cell: Cell, params: Params, neighbors: Any) -> Moment:
         kick = None
         if thermostat is not brownian:  # all others split their steps, which end with half a kick
-            kick = params["time_step"] / 2 * state.force / system.particles.of_each("mass", params[OWN])[:, None]
+            mass = system.particles.of_each("mass", params[OWN])[:, None]
+            kick = half_kick(state.force, mass, params["time_step"])
         return Moment(system.placed(state.position, cell), cell, params[OWN], neighbors, state.velocity, kick)
 
     def moment(state: DynamicsState, cell: Cell, params: Params) -> Moment:
@@ -232,12 +235,13 @@ def moved(system: System) -> Simulation:
         of_time = {key: schedule(key) for key in schedules & declared.values.keys()}
         return of_time | {key: settings[key] for key in declared.keys}
 
-    cell = system.cell
+    cell, sites = system.cell, system.particles.molecules.sites
     options: dict[str, Any] = of_part(thermostat) | {
         "params": jax.eval_shape(of_method, system.params, jnp.int32(0)),
         "cell": cell and (lambda params: cell(params[OWN])),
         "mass": lambda params: computed_once(system.particles.of_each("mass", params[OWN])),
         "frozen": system.held,
+        "massless": None if sites is None else sites.mask(system.particles.count),
         "observe": lambda state, cell, params: (
             observe(system, state.position, params[OWN]) | see(system, moment(state, cell, params)).arrays
         ),
@@ -364,11 +368,24 @@ class DynamicsThenRelaxation:
     def moment(self, state: SequenceState, params: Params) -> Moment:
         """Return the current positions, cell and neighbors."""
         system = self.system
-        position = jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
-        cell = None if system.cell is None else system.cell(params)
+        position, cell = self.arrangement(state, params)
         current = system.timed(params, state.moving.iteration)
         neighbors = system.interaction.refresh(state.moving.neighbors, position, cell, current)
         return Moment(position, cell, current, neighbors)
+
+    def arrangement(self, state: SequenceState, params: Params) -> tuple[jax.Array, Cell]:
+        """Return positions and cell, which is constant in dynamics and may relax afterwards."""
+        system, settings = self.system, self.system.settings["relax"]
+        cell = None if system.cell is None else system.cell(params)
+        position, coordinates = state.moving.position, state.resting.descent.position
+        if not settings["cell"]:
+            return jnp.where(state.has_begun, coordinates, position), cell
+        assert cell is not None and system.dynamics is not None  # a cell relaxes only where there is one
+        cell = cell if settings["isotropic"] else spaces.lattice_vectors(cell)
+        length = system.scale(system.timed(params, system.dynamics["steps"])).length
+        strain = deformation_by(coordinates, length, isotropic=settings["isotropic"])
+        relaxed = deformed(coordinates, cell, strain)
+        return jax.tree.map(lambda now, before: jnp.where(state.has_begun, now, before), relaxed, (position, cell))
 
     def observe(self, state: SequenceState, params: Params) -> Arrays:
         """Return the arrays of a frame."""

@@ -1,5 +1,7 @@
 """Phonons of a system that relaxes: dispersion along a path of wave vectors, density of states, and speeds of sound."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +27,7 @@ def phonon_dimensions(system: System) -> dict[str, tuple[str, ...]]:
         system: the system.
 
     Raises:
-        UserError: if particles are frozen, or a corner is unknown or of another dimension.
+        UserError: if particles are frozen, a corner is unknown or of another dimension, or wave vectors are too many.
     """
     settings = system.settings["phonons"]
     if settings is None:
@@ -46,6 +48,10 @@ def phonon_dimensions(system: System) -> dict[str, tuple[str, ...]]:
     for key, values in lengths.items():
         if len(values) != dimension:
             raise UserError(f"{settings.path(key)} has {len(values)} numbers in {dimension} dimensions; give as many")
+    if settings[DENSITY] is not None:
+        points = settings[DENSITY]["mesh"]
+        given = f"{settings.path(DENSITY)}.mesh = {list(points)}"
+        spaces.check_wave_vectors(math.prod(points), given, "choose fewer")
     return {FREQUENCY: (PATH, BRANCH)} | ({} if settings[DENSITY] is None else {DENSITY: (BINS,)})
 
 

@@ -141,6 +141,17 @@ def kinetic_energy(velocity: jax.Array, mass: jax.Array) -> jax.Array:
     return jnp.sum(mass * velocity**2) / 2
 
 
+def half_kick(force: jax.Array, mass: jax.Array, time_step: jax.Array) -> jax.Array:
+    """Return the change of the velocities by the forces in half a step, ``w = h/2 F/m``, (N, d).
+
+    Args:
+        force: (N, d).
+        mass: scalar or (N, 1).
+        time_step: h, scalar.
+    """
+    return time_step / 2 * force / mass
+
+
 def maxwell_boltzmann(
     key: jax.Array, temperature: jax.Array, mass: jax.Array, shape: tuple[int, ...], *, drift: bool
 ) -> jax.Array:

@@ -247,6 +247,7 @@ class Options(TypedDict, total=False):
     mass: Callable[[Params], jax.Array] | None
     velocity: Callable[[Params, jax.Array], jax.Array] | None
     frozen: Sequence[bool] | np.ndarray | None
+    massless: np.ndarray | None
     constraints: Constraints | None
     observe: Measure | None
     measure: Measure | None

@@ -20,6 +20,7 @@ from simkit.molecular.constraints import Constraints
 from simkit.molecular.constraints.groups import Groups
 from simkit.molecular.dynamics.measures import (
     conserved_directions,
+    half_kick,
     kinetic_energy,
     maxwell_boltzmann,
     thermodynamics,
@@ -41,6 +42,9 @@ from simkit.molecular.dynamics.method import (
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell, check_frozen, frozen_mask
 
+# Share of its mass that a particle without mass keeps, far below round-off, so that its force of zero over it is zero.
+NEGLIGIBLE = 2.0**-80
+
 
 @dataclasses.dataclass(frozen=True)
 class MolecularDynamics:
@@ -57,6 +61,7 @@ class MolecularDynamics:
         mass: ``params -> mass``, or ``None`` for the parameter.
         velocity: ``(params, key) -> velocity``, or ``None`` for the Maxwell-Boltzmann distribution.
         frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
+        massless: mask of those of them that have no mass, (N,) booleans, or ``None``.
         constraints: rigid bonds, or ``None``.
         observe: further arrays of a frame, or ``None``.
         measure: further diagnostics, or ``None``.
@@ -73,6 +78,7 @@ class MolecularDynamics:
     mass: Callable[[Params], jax.Array] | None = None
     velocity: Callable[[Params, jax.Array], jax.Array] | None = None
     frozen: np.ndarray | None = None
+    massless: np.ndarray | None = None
     constraints: Constraints | None = None
     observe: Measure | None = None
     measure: Measure | None = None
@@ -81,7 +87,10 @@ class MolecularDynamics:
     def mass_of(self, params: Params) -> jax.Array:
         """Return the mass, scalar or (N, 1)."""
         value = params["mass"] if self.mass is None else self.mass(params)
-        return value if value.ndim == 0 else value[:, None]
+        value = value if value.ndim == 0 else value[:, None]
+        if self.massless is None or not self.excludes_momentum():
+            return value
+        return jnp.where(jnp.asarray(self.massless)[:, None], NEGLIGIBLE * value, value)
 
     def cell_of(self, state: DynamicsState, params: Params) -> Cell:
         """Return the cell."""
@@ -98,8 +107,9 @@ class MolecularDynamics:
         return jnp.zeros((position.shape[1],) * 2, position.dtype)
 
     def excludes_momentum(self) -> bool:
-        """Return whether conserved momentum is excluded from the thermal motion; frozen particles take up momentum."""
-        return self.isolated and self.frozen is None
+        """Return whether conserved momentum is excluded from the thermal motion; frozen mass takes up momentum."""
+        fixed = self.frozen if self.massless is None or self.frozen is None else self.frozen & ~self.massless
+        return self.isolated and (fixed is None or not fixed.any())
 
     def mobile(self, count: int) -> int:
         """Return the number of particles that move.
@@ -167,7 +177,7 @@ class MolecularDynamics:
             mass = self.mass_of(params)
             temperature = self.temperature(params, jnp.zeros_like(params["time_step"]))
             drawn = maxwell_boltzmann(key, temperature, mass, position.shape, drift=True)
-            velocity = without_drift(drawn, mass, excluded)
+            velocity = without_drift(self._masked(drawn), mass, excluded)
         velocity = self._masked(velocity)
         if self.constraints is None:
             return velocity
@@ -219,7 +229,7 @@ class MolecularDynamics:
         mobile = self.mobile(len(state.position))
         mass, groups, kick = self.mass_of(params), None, None
         if self.method.ends_with_kick:
-            kick = params["time_step"] / 2 * state.force / mass
+            kick = half_kick(state.force, mass, params["time_step"])
         if self.constraints is not None:
             groups = self.groups(state.position, params)
             numbers["bond_error"] = state.bond_error
@@ -352,6 +362,8 @@ def motion(
             distribution at the temperature, in an isolated system without the conserved momentum.
         frozen: mask of particles that do not move, (N,) booleans: their velocity is zero, no force acts on them, they
             have no degrees of freedom; they act on the others. ``None``: all move.
+        massless: mask of those frozen particles that have no mass and follow others, such as virtual sites, (N,)
+            booleans: they take up no momentum. ``None``: none.
         constraints: rigid bonds, from `simkit.molecular.constraints`; ``None``: none. Positions and velocities of the
             start are moved to satisfy them, molecules across faces of the cell made whole. A barostat moves the centers
             of mass of particles joined by rigid bonds, and the pressure is theirs.

@@ -26,6 +26,10 @@ from simkit.molecular.spaces import Cell, Space
 SKIN = 0.1
 
 
+# Of a sum over too many wave vectors.
+SHORTER = "lengthen the cutoff or raise the tolerance"
+
+
 class Charges(NamedTuple):
     """Charges of the particles, and how their Coulomb energy is split.
 

@@ -19,6 +19,7 @@ from simkit.molecular import spaces
 from simkit.molecular.electrostatics.charges import (
     PART,
     ROOM,
+    SHORTER,
     SKIN,
     Charges,
     PairOptions,
@@ -157,17 +158,16 @@ def wave_vectors(cell: np.ndarray | jax.Array, largest: float) -> np.ndarray:
         cell: lattice vectors as rows, (3, 3), or sides, (3,).
         largest: length of the longest, 1 / length.
 
+    Raises:
+        UserError: if they are too many.
+
     Example:
         >>> molecular.electrostatics.wave_vectors(2 * np.pi * np.eye(3), 1.0).tolist()
         [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
     """
     vectors = np.asarray(cell, float)
     vectors = np.diag(vectors) if vectors.ndim == 1 else vectors
-    # n_a = k . a_a / 2 pi is at most this.
-    most = np.floor(largest * np.linalg.norm(vectors, axis=1) / (2 * math.pi) * (1 + 1e-9)).astype(int)
-    axes = [np.arange(-each, each + 1) for each in most]
-    numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    # The second half of the list has the opposite vectors of the first, zero in its middle.
+    numbers = spaces.wave_numbers(vectors, largest, f"an Ewald sum up to a wave number of {largest:g}", SHORTER)
     numbers = numbers[len(numbers) // 2 + 1 :]
     wave = 2 * math.pi * numbers @ np.linalg.inv(vectors).T
     return numbers[np.linalg.norm(wave, axis=1) <= largest * (1 + 1e-9)]

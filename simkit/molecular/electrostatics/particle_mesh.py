@@ -26,6 +26,7 @@ from simkit.molecular import spaces
 from simkit.molecular.electrostatics.charges import (
     PART,
     ROOM,
+    SHORTER,
     SKIN,
     Charges,
     PairOptions,
@@ -38,6 +39,9 @@ from simkit.molecular.electrostatics.charges import (
 from simkit.molecular.interactions.interaction import Interaction, ManyBody
 from simkit.molecular.interactions.pair_interaction import Method
 from simkit.molecular.spaces import Space
+
+# Points of a mesh, whose arrays take gigabytes.
+MOST_POINTS = 2**27
 
 type Orders = tuple[int, int, int]
 
@@ -130,6 +134,9 @@ def mesh_for(cell: np.ndarray | jax.Array, cutoff: float, tolerance: float, orde
         tolerance: as for `split`.
         order: of the splines.
 
+    Raises:
+        UserError: if there are too many points.
+
     Example:
         >>> molecular.electrostatics.mesh_for(np.full(3, 30.0), 9.0, 1e-5)
         (54, 54, 54)
@@ -139,6 +146,7 @@ def mesh_for(cell: np.ndarray | jax.Array, cutoff: float, tolerance: float, orde
     spacing = SPACING * tolerance ** (1 / order) * cutoff / chosen.damping
     waves = sides * chosen.largest / cutoff / (2 * math.pi)
     least = np.maximum(np.maximum(sides / spacing, 2 * waves + 2), order)
+    spaces.check_wave_vectors(math.prod(least.tolist()), f"a cutoff of {cutoff:g} of charges", SHORTER, MOST_POINTS)
     first, second, third = (_smooth(math.ceil(each * (1 - 1e-9))) for each in least)
     return first, second, third
 

@@ -15,7 +15,8 @@ class PairStyle(NamedTuple):
     """A pair style.
 
     Attributes:
-        arguments: of `pair_style`; ``cut`` is the cut-off of pairs, ``cut_coul`` that of charges.
+        arguments: of `pair_style`; ``cut`` is the cut-off of pairs, ``cut_coul`` that of charges; empty for
+            an energy of a file.
         coefficients: of `pair_coeff` before the cut-offs.
         potential: of pairs, by name; empty for none.
         charges: of charges: ``cut``, ``debye`` or ``long``; empty for none.
@@ -47,6 +48,7 @@ PAIR_STYLES = {
     "buck": PairStyle("cut", "repulsion rho dispersion", "buckingham"),
     "eam/alloy": PairStyle("", "", "embedded_atom_tables"),
     "eam/fs": PairStyle("", "", "embedded_atom_tables"),
+    "tersoff": PairStyle("", "", "tersoff_file"),
 }
 # Values of a potential from the coefficients of a pair, as formulas of their parameters.
 VALUES = {
@@ -127,8 +129,8 @@ def pair_interactions(
                 )
         return []
     style = PAIR_STYLES[line.words[1]]
-    if style.potential == "embedded_atom_tables":
-        return [_tables(commands, tags, names, line)]
+    if not style.arguments:
+        return [_of_file(style.potential, commands, tags, names, line)]
     words = style.arguments.split()
     numbers = line.reals(2, "an argument of pair_style")
     least = len(words) - (words[-1] == "cut_coul" and len(words) > 1 and words[-2] == "cut")
@@ -315,17 +317,23 @@ def _mixed_length(rule: str, a: float, b: float) -> float:
     return {"geometric": (a * b) ** 0.5, "arithmetic": (a + b) / 2, "sixthpower": ((a**6 + b**6) / 2) ** (1 / 6)}[rule]
 
 
-def _tables(commands: PairCommands, tags: Mapping[int, str], names: Mapping[str, str], style: Line) -> dict[str, Any]:
-    """Return the interaction of a file of embedded-atom tables."""
+def _of_file(
+    potential: str, commands: PairCommands, tags: Mapping[int, str], names: Mapping[str, str], style: Line
+) -> dict[str, Any]:
+    """Return the interaction of a file, such as of embedded-atom tables."""
+    if len(style.words) != 2:
+        style.refuse(
+            f"pair_style {style.words[1]} takes no further word that is read; leave {style.words[2][:40]!r} out"
+        )
     lines = [line for line in commands.lines if line.words[0] == "pair_coeff"]
     if len(lines) != 1 or lines[0].words[1:3] != ("*", "*") or len(lines[0].words) < 4 + max(tags):
         (lines[-1] if lines else style).refuse(
-            "tables of embedded atoms need one command pair_coeff * * FILE and the element of each type; write it"
+            f"pair_style {style.words[1]} needs one command pair_coeff * * FILE and the element of each type; write it"
         )
     file, *elements = lines[0].words[3:]
     chosen = {names[tag]: elements[number - 1] for number, tag in tags.items()}
     return {
-        "potential": "embedded_atom_tables",
+        "potential": potential,
         "file": file,
         "elements": {name: element for name, element in chosen.items() if name != element},
     }

@@ -140,6 +140,21 @@ REFUSED = {
     "angles in a plane": (lambda: combined_with(SILICON), "'stillinger_weber' is of one species in three dimensions"),
     "a slab of any shape": (lambda: combined_with(SOFT, CUBE, cell=TRICLINIC), ORTHORHOMBIC),
     "a strip of any shape": (lambda: combined_with(SOFT, PLANE, cell=OBLIQUE), ORTHORHOMBIC),
+    "more cells than interact": (
+        lambda: combined_with(cell={"density": 1.3, "images": [40, 40]}),
+        "cell.images = [40, 40] are 1600 cells, more than 343; lower them",
+    ),
+    "more phonons than fit": (
+        lambda: combined_with(
+            cell={"density": 1.3},
+            phonons={
+                "corners": {"a": [0, 0], "b": [0.5, 0]},
+                "path": ["a", "b"],
+                "density_of_states": {"mesh": [4000, 4000], "largest": 9.0, "width": 0.1},
+            },
+        ),
+        "phonons.density_of_states.mesh = [4000, 4000] makes 1.6e+07 wave vectors, more than 4194304; choose fewer",
+    ),
     "schedule without a bath": (
         lambda: moving("velocity_verlet", temperature="0.1*exp(-time)"),
         "dynamics.temperature changes in time, and method = 'velocity_verlet' has no bath; choose another",

@@ -1,5 +1,8 @@
 """Data files of LAMMPS written by hand: two molecules in a tilted box, across its faces, with atoms in no order."""
 
+from simkit import molecular
+from tests.molecular.test_tersoff import MIXTURE
+
 ATOMS = """\
 7 1 A -0.4 8.261184 1.497251 12.439373 0 0 0
 3 1 2 0.3 7.305909 1.028773 11.668405 0 0 0 # a type by label or number
@@ -115,3 +118,13 @@ pair_coeff 1 1 0.1 3.0
 pair_coeff 2* 2* 0.2 2.6
 pair_coeff 2 3 0.15 2.8 4.2 4.8
 """
+
+
+def silicon_carbide(style="pair_style tersoff", coefficients="pair_coeff * * SiC.tersoff C Si"):
+    """Return the atoms of `tests.molecular.test_tersoff` by a data file and commands of LAMMPS."""
+    kinds = (2, 2, 2, 1, 1, 1, 1, 2)
+    """Return the atoms of `tests.molecular.test_tersoff` by a data file and commands of LAMMPS."""
+    rows = [f"{at + 1} {kind} {' '.join(map(repr, MIXTURE[at].tolist()))}" for at, kind in enumerate(kinds)]
+    data = f"t\n{len(rows)} atoms\n2 atom types\n0 4.4 xlo xhi\n0 4.4 ylo yhi\n0 4.4 zlo zhi\nAtoms # atomic\n\n"
+    commands = f"units metal\n{style}\n{coefficients}\nmass 1 12.011\nmass 2 28.0855\n"
+    return molecular.from_lammps(data + "\n".join(rows) + "\n", commands)

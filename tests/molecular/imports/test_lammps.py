@@ -5,7 +5,7 @@ import pytest
 
 from simkit import molecular
 from simkit.errors import UserError
-from tests.molecular.imports.lammps_files import DATA, STYLES
+from tests.molecular.imports.lammps_files import DATA, STYLES, silicon_carbide
 
 
 def test_equal_molecules_in_any_order_of_atoms_are_one_kind_and_image_flags_unwrap_them():
@@ -35,6 +35,24 @@ def test_coefficients_of_the_data_file_and_of_commands_are_the_same():
     commands = {"pair_style": "lj/cut 2.5", "pair_coeff": "* * 0.1 3.0", "bond_style": "harmonic"}
     there = molecular.from_lammps(data.replace(sections, ""), commands | {"bond_coeff": ["* 7 7", "2 120 1.6"]})
     assert here.settings == there.settings
+
+
+def test_tersoff_becomes_the_interaction_of_its_file_with_the_element_of_each_type():
+    interaction, particles = (silicon_carbide().settings[key] for key in ("interactions", "particles"))
+    elements = {"type_1": "C", "type_2": "Si"}
+    assert interaction == [{"potential": "tersoff_file", "file": "SiC.tersoff", "elements": elements}]
+    assert {name: each["count"] for name, each in particles.items()} == {"type_1": 4, "type_2": 4}
+
+
+def test_commands_of_a_file_of_a_potential_are_refused_with_their_line():
+    for message, change in {
+        "coefficients, line 2: pair_style tersoff takes no further word": {"style": "pair_style tersoff shift 0.1"},
+        "coefficients, line 3: pair_style tersoff needs one command pair_coeff": {
+            "coefficients": "pair_coeff * * SiC.tersoff C"
+        },
+    }.items():
+        with pytest.raises(UserError, match=message):
+            silicon_carbide(**change)
 
 
 MISTAKES = {

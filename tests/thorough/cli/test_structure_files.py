@@ -6,6 +6,7 @@ import ase.io
 import numpy as np
 import pytest
 
+from simkit import open_run
 from tests.cli.test_structure_files import SCENARIO, files
 
 __all__ = ["files"]
@@ -49,6 +50,24 @@ def test_exported_frames_can_be_read_as_structures(simkit, files):
     table = simkit("export", "run", "--to", "extended_xyz", "-o", "out.xyz").out
     assert table == f"out.xyz: {len(frames)} frames of 2 particles\n"
     assert (files / "out.xyz").read_bytes() == (files / exported["file"]).read_bytes()
+
+
+def test_a_sweep_is_exported_as_the_last_frame_of_each_member(simkit, files):
+    sweep = ("sweep", "./trimer.toml", "--no-render", "--seeds", "2")
+    assert simkit(*sweep, "-o", "swept", "--over", "sigma=1.1,1.2").code == 0
+    ran = simkit("export", "swept", "--to", "extended_xyz")
+    assert ran.out == "swept/trimer.xyz: 4 frames of 3 particles\n"
+    result, frames = open_run(files / "swept"), ase.io.read(files / "swept/trimer.xyz", ":")
+    for frame, index in zip(frames, np.ndindex(2, 2), strict=True):
+        np.testing.assert_array_equal(frame.positions.astype(np.float32), result["position"].values[index])
+        assert frame.info["seed"] == index[1] and frame.info["status"] == "converged"
+        assert frame.info["sigma"] == (1.1, 1.2)[index[0]]
+        assert frame.get_potential_energy() == result["potential_energy"].values[(*index, -1)]
+    assert simkit(*sweep, "-o", "bare", "--no-frames").code == 0
+    assert (
+        "bare keeps no last frames; sweep again without --no-frames"
+        in simkit("export", "bare", "--to", "extended_xyz").line
+    )
 
 
 def test_a_structure_may_be_given_on_the_command_line_only(simkit, files):

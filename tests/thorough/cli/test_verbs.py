@@ -140,7 +140,7 @@ def test_sweeps_have_no_animation(files, tmp_path):
     files("sweep", "toy.toml", "--over", "frequency=1,2", "--output", "swept")
     ran = files("export", "swept", "--to", "extended_xyz")
     assert ran.code == 2
-    assert "holds a sweep" in ran.line
+    assert "and no particles with a position in space" in ran.line
     for option in (("--format", "png"), ("--size", "640x360")):
         ran = files("resume", "swept", *option)
         assert ran.code == 2

@@ -8,7 +8,8 @@ import pytest
 
 from simkit import molecular
 from simkit.errors import UserError
-from tests.molecular.imports.lammps_files import DATA, STYLES
+from tests.molecular.imports.lammps_files import DATA, STYLES, silicon_carbide
+from tests.molecular.test_tersoff import ENTRIES, OF_LAMMPS
 
 # Energies and largest forces of LAMMPS of 22 July 2025, kcal/mol and angstrom, by the commands in place of others.
 LIKE = ["pair_coeff 1 1 0.1 3.0", "pair_coeff 2* 2* 0.2 2.6"]
@@ -66,6 +67,14 @@ def test_charges_of_long_range_have_the_energy_of_lammps_within_the_accuracy(x64
     found = diagnosed(molecular.from_lammps(DATA, with_commands(commands)))
     # With kspace_style ewald 1e-11, whose error is relative to charges at unit distance.
     assert found["energy"] == pytest.approx(35.80174004177281, rel=1e-6)
+
+
+def test_tersoff_of_a_file_has_the_energy_of_lammps(x64, tmp_path, monkeypatch):
+    (tmp_path / "SiC.tersoff").write_text(ENTRIES)
+    monkeypatch.chdir(tmp_path)
+    found = silicon_carbide()
+    found.settings["parameters"]["unused"] = 1.0
+    assert diagnosed(found)["energy"] == pytest.approx(OF_LAMMPS, rel=1e-10)
 
 
 def bench():

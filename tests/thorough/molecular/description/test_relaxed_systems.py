@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
+import simkit
 from simkit import molecular
 from simkit.core.converge import converge
 from simkit.core.settings import read
@@ -321,3 +323,28 @@ def test_the_scale_of_an_expression_is_that_of_the_potential_by_name(x64):
     np.testing.assert_allclose(found, scale({"potential": "lennard_jones"}, epsilon=1.0, sigma=1.0), rtol=1e-6)
     # Another unit of energy and length.
     np.testing.assert_allclose(scale(typed, epsilon=3.0, sigma=2.0), found * [2, 3 / 4], rtol=1e-9)
+
+
+def lennard_jones_force(r):
+    return 48 * r**-13 - 24 * r**-7
+
+
+def test_a_cell_that_relaxes_after_dynamics_holds_its_particles_at_rest(x64):
+    settings = {
+        "particles": {"A": {}},
+        "start": {"lattice": "face_centered_cubic", "repeats": [2, 2, 2]},
+        "cell": {"density": 0.9},
+        "interactions": [{"potential": "lennard_jones", "cutoff": 1.5, "ending": "shift_force"}],
+        "relax": {"cell": True, "force_tolerance": 1e-9},
+        "parameters": {"epsilon": 1.0, "sigma": 1.0},
+    }
+    dynamics = {"time_step": 0.004, "temperature": 0.2, "steps": 20}
+    moved = simkit.run(molecular.system(**settings, task=["dynamics", "relax"], dynamics=dynamics), steps=200, every=1)
+    cells, position = moved["cell"].values, moved["position"].values
+    np.testing.assert_array_equal(cells[:21], np.broadcast_to(cells[0], (21, 3, 3)))
+    # Twelve neighbors at the minimum of a pair, whose force is shifted by that at the cut-off.
+    bond = brentq(lambda r: lennard_jones_force(r) - lennard_jones_force(1.5), 1.0, 1.2, xtol=1e-13)
+    np.testing.assert_allclose(cells[-1], 2 * np.sqrt(2) * bond * np.eye(3), atol=1e-8)
+    # In units of the cell of the frame all particles are moved from their sites alike, but for whole cells.
+    away = np.linalg.solve(cells[-1].T, position[-1].T).T - np.linalg.solve(cells[0].T, position[0].T).T
+    np.testing.assert_allclose((away - away[0] + 0.5) % 1, 0.5, atol=1e-8)
