@@ -193,9 +193,10 @@ def simulate(scene: Scene) -> Simulation:
         )
 
     def observe(state: World, params: Params) -> Arrays:
-        bodies, motion = bodies_of(params), state.motion
+        bodies = bodies_of(params)
         # Without the barriers, programs that fuse this with other code would round it differently.
-        omega = computed_once(angular_velocity(computed_once(motion), bodies))
+        motion, inertia = computed_once((state.motion, bodies.inertia))
+        omega = computed_once(angular_velocity(motion, dataclasses.replace(bodies, inertia=inertia)))
         shapes = shapes_of(bodies, motion)
         arrays = {
             "position": vector.stacked(shapes.placed.position),
@@ -208,7 +209,7 @@ def simulate(scene: Scene) -> Simulation:
         if shapes.body is not None:
             arrays["center"] = vector.stacked(motion.position)
         arrays |= _drawn(shapes)
-        return arrays if scene.observe is None else arrays | scene.observe(motion, bodies, state.time, params)
+        return arrays if scene.observe is None else arrays | scene.observe(state.motion, bodies, state.time, params)
 
     def diagnose(state: World, params: Params) -> Arrays:
         setting, motion = setting_at(params), state.motion

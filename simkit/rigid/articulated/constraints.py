@@ -2,7 +2,8 @@
 
 Every pair of geoms that may touch has a fixed number of points, each with a gap and a normal at all times, so that a
 step has no conditions: one for a ball and for the nearest points of two capsules, two for a capsule on a plane, eight
-for a box on a plane, and one for each corner of the hull of a mesh.
+for a box on a plane, one for each corner of the hull of a mesh, the lowest one of an ellipsoid and of each end of a
+cylinder, and four on the rim of either end, which touch while it stands.
 """
 
 import dataclasses
@@ -14,15 +15,25 @@ import numpy as np
 
 from simkit.core.pytrees import pytree
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.algebra.quaternion import Quaternion, rotate
-from simkit.rigid.algebra.vector import Vector, cross, dot, each
+from simkit.rigid.algebra.quaternion import Quaternion, rotate, unrotate
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, times
 from simkit.rigid.articulated.contact_laws import Impulses, Rows
 from simkit.rigid.articulated.dynamics import Kinematics, Twist
 from simkit.rigid.articulated.tree import Tree, like, vectors_like
+from simkit.rigid.collision.against_plane import LEVEL, STANDS
+from simkit.rigid.collision.points import FAR
 
-type Shape = Literal["plane", "sphere", "capsule", "box", "mesh"]
+type Shape = Literal["plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"]
 # By the numbers of `mujoco.mjtGeom`.
-SHAPES: dict[int, Shape] = {0: "plane", 2: "sphere", 3: "capsule", 6: "box", 7: "mesh"}
+SHAPES: dict[int, Shape] = {
+    0: "plane",
+    2: "sphere",
+    3: "capsule",
+    4: "ellipsoid",
+    5: "cylinder",
+    6: "box",
+    7: "mesh",
+}
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 
 
@@ -39,6 +50,11 @@ class Candidates:
         point: body of each point, (P,).
         point_at: center of the ball at each point in m, (P, 3).
         point_radius: of that ball in m, (P,).
+        round: points, among the P, that are centers of ellipsoids or, with a half axis of zero, disks, (R,).
+        half_axes: of those in m, (R, 3).
+        round_frame: their orientations in the frames of their bodies, (R, 4).
+        rim: points, among the P, that touch only while their axis is nearly along the normal, (K,).
+        rim_axis: that axis in the frame of the body, (K, 3).
         first: body of the first segment, (Q,).
         first_ends: of that segment in m, (Q, 2, 3).
         second: body of the second segment, (Q,).
@@ -54,6 +70,11 @@ class Candidates:
     point: np.ndarray
     point_at: np.ndarray
     point_radius: np.ndarray
+    round: np.ndarray
+    half_axes: np.ndarray
+    round_frame: np.ndarray
+    rim: np.ndarray
+    rim_axis: np.ndarray
     first: np.ndarray
     first_ends: np.ndarray
     second: np.ndarray
@@ -289,9 +310,17 @@ def _contacts(contacts: Candidates, kinematics: Kinematics, position: jax.Array)
     origin = _placed(kinematics, contacts.plane, contacts.plane_at, position)
     normal = rotate(_in_world(kinematics, contacts.plane)[1], vectors_like(contacts.plane_normal, position))
     center = _placed(kinematics, contacts.point, contacts.point_at, position)
+    if len(contacts.round):
+        down = _support(contacts, kinematics, normal, position)
+        center = each(lambda values, arm: values.at[contacts.round].add(arm), center, down)
     radius = like(contacts.point_radius, position)
     gap = dot(center - origin, normal) - radius
     at = center - each(lambda n: (radius + gap / 2) * n, normal)
+    if len(contacts.rim):
+        _, turned = _in_world(kinematics, contacts.point[contacts.rim])
+        along = dot(rotate(turned, vectors_like(contacts.rim_axis, position)), normal[contacts.rim])
+        stands = jnp.abs(along) > (1 - STANDS**2) ** 0.5
+        gap = gap.at[contacts.rim].set(jnp.where(stands, gap[contacts.rim], FAR))
     ends = [
         _placed(kinematics, body, places[:, n], position)
         for body, places in ((contacts.first, contacts.first_ends), (contacts.second, contacts.second_ends))
@@ -313,6 +342,21 @@ def _contacts(contacts: Candidates, kinematics: Kinematics, position: jax.Array)
         each(_joined, at, middle),
         _joined(gap, near),
     )
+
+
+def _support(contacts: Candidates, kinematics: Kinematics, normal: Vector, position: jax.Array) -> Vector:
+    """Return the lowest points of ellipsoids and disks relative to their centers, ``-A^2 n / |A n|``, R of each.
+
+    The lowest point of a level disk is its center.
+    """
+    _, turned = _in_world(kinematics, contacts.point[contacts.round])
+    own = contacts.round_frame
+    turned = quaternion.multiply(turned, Quaternion(like(own[:, 0], position), vectors_like(own[:, 1:], position)))
+    axes = vectors_like(contacts.half_axes, position)
+    scaled = times(axes, unrotate(turned, normal[contacts.round]))
+    level = np.where(contacts.half_axes.min(axis=1) > 0, 0, LEVEL * contacts.half_axes.max(axis=1) ** 2)
+    size = jnp.sqrt(dot(scaled, scaled) + like(level, position))
+    return rotate(turned, each(lambda x: -x / size, times(axes, scaled)))
 
 
 def _joined(a: jax.Array, b: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.arguments import check_distinct
+from simkit.core.expressions.scope import Formula
 from simkit.core.formulation import computed_once
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
@@ -19,13 +20,13 @@ from simkit.rigid.bodies.bodies import Bodies, unless_held
 from simkit.rigid.bodies.motion import Motion, angular_velocity, to_given
 from simkit.rigid.contact.forces import ContactForces, Impact, grip_of
 from simkit.rigid.description.bodies import Group
-from simkit.rigid.description.formulas import Names, at
+from simkit.rigid.description.formulas import TIME, Names
 from simkit.rigid.description.joints import Connections, mask_of
 from simkit.rigid.joints.joint import anchors, hinge_angle, hinge_rate, slider_displacement
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load
 
-type Measure = Callable[[Motion, Bodies, Params], Arrays]
+type Measure = Callable[[Motion, Bodies, jax.Array, Params], Arrays]
 
 OF_BODY = {
     **{axis: ("m", f"coordinate {axis} of the center") for axis in "xyz"},
@@ -76,7 +77,7 @@ class Measures:
     """Further diagnostics and observed arrays of a scene.
 
     Attributes:
-        numbers: functions ``(motion, bodies, params) -> {name: number}``.
+        numbers: functions ``(motion, bodies, time, params) -> {name: number}``.
         paths: points whose paths pictures draw.
         target: the point that pictures mark; None for none.
         quantities: unit and meaning of the diagnostics.
@@ -116,10 +117,10 @@ class Measures:
 
     def diagnose(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the diagnostics."""
-        del time
         # Without the barriers, programs that fuse this with other code would round it differently.
-        motion, bodies, params = computed_once((motion, bodies, params))
-        return computed_once({name: value for of in self.numbers for name, value in of(motion, bodies, params).items()})
+        motion, bodies, time, params = computed_once((motion, bodies, time, params))
+        numbers = [of(motion, bodies, time, params) for of in self.numbers]
+        return computed_once({name: value for of_one in numbers for name, value in of_one.items()})
 
     def diagnose_contacts(self, contacts: tuple[ContactForces, ...]) -> Arrays:
         """Return the diagnostics of contacts whose forces are wanted."""
@@ -141,8 +142,7 @@ class Measures:
 
     def observe(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return the arrays that pictures draw besides the bodies: planes, joints, rods, paths and the target."""
-        del time
-        motion, bodies, params = computed_once((motion, bodies, params))
+        motion, bodies, time, params = computed_once((motion, bodies, time, params))
         arrays: Arrays = {}
         if self.group.has_planes:
             planes = self.group.planes(params)
@@ -157,9 +157,10 @@ class Measures:
         for name, parts in (("pivots", pivots), ("links", links)):
             arrays |= {name: jnp.stack(parts)} if parts else {}
         if self.paths:
-            arrays["trace"] = jnp.stack([stacked(point.place(motion, params, bodies)) for point in self.paths])
+            places = [stacked(point.place(motion, bodies, time, params)) for point in self.paths]
+            arrays["trace"] = jnp.stack(places)
         if self.target is not None:
-            arrays["target"] = stacked(self.target.place(motion, params, bodies))
+            arrays["target"] = stacked(self.target.place(motion, bodies, time, params))
         return computed_once(arrays)
 
 
@@ -203,7 +204,7 @@ def measures_of(
             of, declared = _of_body(name, group.index(name, where)), OF_BODY
         numbers.append(of)
         quantities |= {f"{_plain(name)}.{key}": Quantity(*meaning) for key, meaning in declared.items()}
-    points = {name: _point_of(each, group, names) for name, each in settings["points"].items()}
+    points = {name: _point_of(point, group, names) for name, point in settings["points"].items()}
     for name, point in points.items():
         untaken(f"{name}.x", quantities, f"points.{name}")
         numbers.append(functools.partial(point.measure, name))
@@ -227,7 +228,7 @@ def measures_of(
         untaken(name, {*quantities, *KEPT}, f"statistics.{name}")
         numbers.append(_statistic(name, one, group, names))
         quantities[name] = Quantity(one["unit"], f"{one['take']} of {one['of'].text}")
-    drawn = {name: each["drawn"] for name, each in settings["points"].items()}
+    drawn = {name: point["drawn"] for name, point in settings["points"].items()}
     targets = [name for name in points if drawn[name] == "target"]
     if len(targets) > 1:
         raise UserError(f"points.{targets[1]}.drawn: there is a target already, '{targets[0]}'; keep one of them")
@@ -270,14 +271,14 @@ def _plain(name: str) -> str:
 
 
 def _of_body(name: str, index: int) -> Measure:
-    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
-        del params
+    def measure(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        del time, params
         vectors = {
             "": motion.position[index],
             "v": motion.velocity[index],
             "w": angular_velocity(motion, bodies)[index],
         }
-        arrays = {f"{prefix}{axis}": getattr(each, axis) for prefix, each in vectors.items() for axis in "xyz"}
+        arrays = {f"{prefix}{axis}": getattr(vector, axis) for prefix, vector in vectors.items() for axis in "xyz"}
         _, given = to_given(bodies, motion.position, motion.orientation)
         upward = axes_of(given[index])[2]
         aside = norm(dataclasses.replace(upward, z=jnp.zeros_like(upward.z)))
@@ -288,7 +289,8 @@ def _of_body(name: str, index: int) -> Measure:
 
 
 def _of_all(name: str, loads: Sequence[Load]) -> Measure:
-    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+    def measure(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        del time
         mass, whole = unless_held(bodies, (bodies.mass, motion.angular_momentum))
         if name == "energy":
             squared = dot(motion.velocity, motion.velocity)
@@ -317,7 +319,8 @@ def _of_joint(name: str, where: str, joints: Connections) -> tuple[Measure, dict
             f"{where} = '{name}' is a joint of the kind '{kind}', which has no measure; name one of {measured}"
         )
 
-    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+    def measure(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        del time
         now = joint(params, bodies)
         if kind == "hinge":
             arrays = {"angle": hinge_angle(motion, now), "rate": hinge_rate(motion, bodies, now)}
@@ -336,30 +339,35 @@ class Point:
     """A point of a body, or of the world.
 
     Attributes:
-        at: coordinates in the frame of the body, or the world, functions of the parameters.
+        at: coordinates in the frame of the body, or the world, functions of the parameters and the time.
         body: index of the body; None for the world.
         group: all bodies.
     """
 
-    at: tuple[Callable[[Params], jax.Array], ...]
+    at: tuple[Formula, ...]
     body: int | None
     group: Group
 
-    def place(self, motion: Motion, params: Params, bodies: Bodies) -> Vector:
+    def place(self, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Vector:
         """Return its position in the world."""
-        own = Vector(*at(self.at, params))
-        if self.body is None:
-            return own
-        own = self.group.within(self.body, own, params, bodies)
-        return motion.position[self.body] + rotate(motion.orientation[self.body], own)
+        own = self._within(bodies, time, params)
+        return own if self.body is None else motion.position[self.body] + rotate(motion.orientation[self.body], own)
 
-    def measure(self, name: str, motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+    def _within(self, bodies: Bodies, time: jax.Array, params: Params) -> Vector:
+        """Return its position in the frame in which the body's motion is computed, or in the world."""
+        own = Vector(*(formula.number(params, time=time) for formula in self.at))
+        return own if self.body is None else self.group.within(self.body, own, params, bodies)
+
+    def measure(self, name: str, motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
         """Return its position and velocity by the names of the diagnostics."""
-        place = self.place(motion, params, bodies)
+        place = self.place(motion, bodies, time, params)
         velocity = each(jnp.zeros_like, place)
         if self.body is not None:
             spin = angular_velocity(motion, bodies)[self.body]
             velocity = motion.velocity[self.body] + cross(spin, place - motion.position[self.body])
+        if any(formula.takes(TIME) for formula in self.at):
+            _, rate = jax.jvp(lambda time: self._within(bodies, time, params), (time,), (jnp.ones_like(time),))
+            velocity = velocity + (rate if self.body is None else rotate(motion.orientation[self.body], rate))
         pairs = (("", place), ("v", velocity))
         return {f"{name}.{prefix}{axis}": getattr(vector, axis) for prefix, vector in pairs for axis in "xyz"}
 
@@ -373,7 +381,8 @@ def _statistic(name: str, settings: Settings, group: Group, names: Names) -> Mea
     of, reduced = names.of_bodies(settings["of"]), REDUCTIONS[settings["take"]]
     chosen = np.arange(len(group.names)) if settings["on"] is None else np.flatnonzero(mask_of(settings, group))
 
-    def measure(motion: Motion, bodies: Bodies, params: Params) -> Arrays:
+    def measure(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+        del time
         values = jnp.broadcast_to(of(motion, bodies, None, params), bodies.mass.shape)
         return {name: reduced(values[chosen])}
 
@@ -382,4 +391,4 @@ def _statistic(name: str, settings: Settings, group: Group, names: Names) -> Mea
 
 def _point_of(settings: Settings, group: Group, names: Names) -> Point:
     index = None if settings["body"] is None else group.index(settings["body"], settings.path("body"))
-    return Point(tuple(names.number(text).number for text in settings["at"]), index, group)
+    return Point(tuple(names.number(text) for text in settings["at"]), index, group)

@@ -144,7 +144,9 @@ POINT = table(
     "a point of a body, or of the world",
     {
         "body": text("name of the body; left out, the world", None),
-        "at": several(formula("a coordinate", unit="m"), "its place in the frame of the body, or the world", (3,)),
+        "at": several(
+            formula("a coordinate", unit="m", takes=("time",)), "its place in the frame of the body, or the world", (3,)
+        ),
         "drawn": word("how pictures show it", ("nothing", "path", "target"), "nothing"),
     },
 )

@@ -9,7 +9,11 @@ from simkit.rigid.articulated.constraints import CORNERS, SHAPES, Candidates, Co
 from simkit.rigid.articulated.tree import turned_by
 from simkit.rigid.models.source import library
 
-PLANE, SPHERE, CAPSULE, BOX, MESH = 0, 2, 3, 6, 7
+PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = 0, 2, 3, 4, 5, 6, 7
+UPWARD = np.array([0.0, 0, 1])
+# Centers of the ends of a cylinder, and points on a rim relative to that, for a radius and a half length of 1.
+ENDS = np.array([[0.0, 0, -1], [0, 0, 1]])
+RIM = np.array([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]])
 # Most corners of the hull of a mesh, each of which is a contact.
 MOST_CORNERS = 64
 
@@ -119,7 +123,7 @@ def pair_without_rule(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> t
         kinds = sorted((int(model.geom_type[a]), int(model.geom_type[b])))
         known = all(kind in SHAPES for kind in kinds) and kinds[1] != PLANE
         corners = [_hull(model, geom) for geom in (a, b) if int(model.geom_type[geom]) == MESH]
-        if not known or (kinds[1] >= BOX and kinds[0] != PLANE) or any(len(each) > MOST_CORNERS for each in corners):
+        if not known or (kinds[1] > CAPSULE and kinds[0] != PLANE) or any(len(each) > MOST_CORNERS for each in corners):
             return a, b
     return None
 
@@ -133,18 +137,30 @@ def candidates(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> Candidat
     """
     on_plane: list[tuple[Any, ...]] = []
     segments: list[tuple[Any, ...]] = []
+    rounded: list[tuple[Any, ...]] = []
+    rims: list[tuple[Any, ...]] = []
     for a, b, friction in pairs:
         a, b = sorted((a, b), key=lambda geom: int(model.geom_type[geom]))
         first, second = int(model.geom_bodyid[a]) - 1, int(model.geom_bodyid[b]) - 1
         points, radius = _skeleton(model, b)
         if model.geom_type[a] == PLANE:
-            normal = turned_by(model.geom_quat[a], np.array([0.0, 0, 1]))
+            normal = turned_by(model.geom_quat[a], UPWARD)
+            if model.geom_type[b] in (ELLIPSOID, CYLINDER):
+                count = len(points) if model.geom_type[b] == ELLIPSOID else 2
+                half_axes = (
+                    model.geom_size[b] if model.geom_type[b] == ELLIPSOID else model.geom_size[b, [0, 0, 0]] * [1, 1, 0]
+                )
+                rounded += [(len(on_plane) + n, half_axes, model.geom_quat[b]) for n in range(count)]
+                axis = turned_by(model.geom_quat[b], UPWARD)
+                rims += [(len(on_plane) + n, axis) for n in range(count, len(points))]
             on_plane += [(first, model.geom_pos[a], normal, second, point, radius, friction) for point in points]
         else:
             others, size = _skeleton(model, a)
             segments.append((first, _ends(others), second, _ends(points), size + radius, friction))
     plane, plane_at, plane_normal, point, point_at, point_radius, rubs = _columns(on_plane, 7)
     first, first_ends, second, second_ends, radius, slides = _columns(segments, 6)
+    round_points, half_axes, round_frame = _columns(rounded, 3)
+    rim, rim_axis = _columns(rims, 2)
     return Candidates(
         plane=plane.astype(int),
         plane_at=plane_at.reshape(-1, 3),
@@ -152,6 +168,11 @@ def candidates(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> Candidat
         point=point.astype(int),
         point_at=point_at.reshape(-1, 3),
         point_radius=point_radius,
+        round=round_points.astype(int),
+        half_axes=half_axes.reshape(-1, 3),
+        round_frame=round_frame.reshape(-1, 4),
+        rim=rim.astype(int),
+        rim_axis=rim_axis.reshape(-1, 3),
         first=first.astype(int),
         first_ends=first_ends.reshape(-1, 2, 3),
         second=second.astype(int),
@@ -170,7 +191,10 @@ def _ends(points: np.ndarray) -> np.ndarray:
 
 
 def _skeleton(model: Any, geom: int) -> tuple[np.ndarray, float]:
-    """Return the centers of the balls whose hull a geom is, in the frame of its body, and their radius."""
+    """Return the centers of the balls whose hull a geom is, in the frame of its body, and their radius.
+
+    Of an ellipsoid its center; of a cylinder the centers of its ends, then four points on the rim of each.
+    """
     size, kind = model.geom_size[geom], int(model.geom_type[geom])
     if kind == BOX:
         points, radius = CORNERS * size, 0.0
@@ -178,6 +202,10 @@ def _skeleton(model: Any, geom: int) -> tuple[np.ndarray, float]:
         points, radius = _hull(model, geom), 0.0
     elif kind == CAPSULE:
         points, radius = np.array([[0, 0, -size[1]], [0, 0, size[1]]]), float(size[0])
+    elif kind == CYLINDER:
+        points, radius = np.concatenate([ENDS, *(end + RIM for end in ENDS)]) * size[[0, 0, 1]], 0.0
+    elif kind == ELLIPSOID:
+        points, radius = np.zeros((1, 3)), 0.0
     else:
         points, radius = np.zeros((1, 3)), float(size[0])
     return model.geom_pos[geom] + np.array([turned_by(model.geom_quat[geom], point) for point in points]), radius

@@ -52,6 +52,7 @@ def event_driven(engine: Engine, mechanism: Mechanism, description: Description)
     lacking = {
         "friction in joints (frictionloss)": len(constraints.rubbing),
         "torsional and rolling friction (condim 4 and 6)": len(constraints.contacts.twisting),
+        "cylinders that touch planes": len(constraints.contacts.rim),
         "sensors of accelerations and forces": any(sensor.feels for sensor in engine.sensors),
     }
     with supporting("simkit with events", lacking):

@@ -538,8 +538,9 @@ def _lacking(description: Description) -> dict[str, Any]:
     other = kinds[int(np.argmax(unread))].lower() if unread.any() else ""
     bent = _is_any(model, ("stiffnesspoly",), "jnt") | _is_any(model, ("dampingpoly",), "dof")[model.jnt_dofadr]
     return {
-        f"contact of {touching} (planes with balls, capsules, boxes and meshes of up to {MOST_CORNERS} corners, and "
-        "balls and capsules with each other; switch it off by contype and conaffinity)": pair,
+        f"contact of {touching} (planes with balls, capsules, ellipsoids, cylinders, boxes and meshes of up to "
+        f"{MOST_CORNERS} corners, and balls and capsules with each other; switch it off by contype and "
+        "conaffinity)": pair,
         "friction of a pair that differs between two directions": where("pair", uneven),
         "limits of ball joints (limited='false')": where("joint", (limited > 0) & ~scalar),
         "equality constraints but connect, weld and joint": where("equality", (equal > 0) & (model.eq_type > 2)),

@@ -4,12 +4,15 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
 from simkit.rigid import mjcf
-from simkit.rigid.articulated.tree import model_of
-from simkit.rigid.models.constraints_of_model import candidates, pairs_that_may_touch
+from simkit.rigid.articulated.constraints import situation
+from simkit.rigid.articulated.dynamics import forward_kinematics
+from simkit.rigid.articulated.tree import kinematic_tree, model_of
+from simkit.rigid.models.constraints_of_model import candidates, constraints_of, pairs_that_may_touch
 
 HEAD = '<mujoco><option timestep="0.002"/>'
 FLOOR = '<geom type="plane" size="1 1 1" friction="0.4"/>'
@@ -50,6 +53,28 @@ def test_a_mesh_touches_a_plane_by_the_corners_of_its_hull():
     corners = [np.sort(each.point_at.round(9), axis=0) for each in found]
     np.testing.assert_allclose(*corners, atol=1e-7)
     assert found[0].point_radius.tolist() == found[1].point_radius.tolist() == [0] * 8
+
+
+ROUND = """<mujoco><worldbody><geom type="plane" size="1 1 1" euler="10 20 0" pos="0.1 0.2 0.3" margin="9"/><body>
+<freejoint/><geom type="{kind}" size="0.1 0.2 0.3" pos="0.03 0.01 -0.02" euler="30 20 10" margin="9"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("kind", ["ellipsoid", "cylinder"])
+def test_the_lowest_point_of_a_round_shape_above_a_plane_is_that_of_mujoco(kind):
+    """A cylinder errs by the radius times `LEVEL` over twice the sine of its tilt."""
+    model = model_of(ROUND.format(kind=kind))
+    data, tree, constraints = mujoco.MjData(model), kinematic_tree(model), constraints_of(model)
+    with jax.enable_x64(True):
+        points = jax.jit(lambda q: situation(constraints, tree, forward_kinematics(tree, q), q))
+        for pose in np.random.default_rng(0).normal(size=(50, 7)):
+            pose[3:] /= np.linalg.norm(pose[3:])
+            data.qpos[:] = pose
+            mujoco.mj_forward(model, data)
+            theirs, ours = min(data.contact, key=lambda one: one.dist), points(pose)
+            lowest = np.argmin(ours.gap)
+            assert ours.gap[lowest] == pytest.approx(theirs.dist, abs=1e-10)
+            np.testing.assert_allclose(ours.place[lowest], theirs.pos, atol=1e-10)
 
 
 PENDULUM = f"""{HEAD}{{custom}}<worldbody><body><joint axis="0 1 0" limited="true" range="-30 100"/>

@@ -51,6 +51,25 @@ def test_copies_are_placed_in_rows_by_their_number_and_at_random_without_overlap
         started({**small, "count": 1000}, parameters=params)
 
 
+def test_points_move_as_their_formulas_of_the_time_say():
+    table = {"x": [0, 0.01, 0.02], "y": [0, 0.3, 0.9]}
+    simulation, _ = started(
+        {**BALL, "position": [1, 0, 0], "orientation": [0, 0, "pi/2"], "velocity": [2, 0, 0]},
+        points={
+            "recorded": {"at": ["interp(time, path)", "5*time", "4"]},
+            "bead": {"body": "ball", "at": ["3*time", 0, 0]},
+        },
+        tables={"path": table},
+    )
+    diagnosed = jax.jit(trajectory(simulation, 1, 1))(simulation.params, jax.random.key(0))[2]
+    ends = {name: [float(diagnosed[f"{name}.{x}"][-1]) for x in ("x", "y", "z")] for name in ("recorded", "bead")}
+    assert np.allclose(ends["recorded"], [0.3, 0.05, 4]) and np.allclose(ends["bead"], [1.02, 0.03, 0])
+    rates = {name: [float(diagnosed[f"{name}.v{x}"][0]) for x in "xyz"] for name in ends}
+    assert np.allclose(rates["recorded"], [30, 5, 0]) and np.allclose(rates["bead"], [2, 3, 0])
+    with pytest.raises(UserError, match="path"):
+        simulation.check_values(simulation.params, jax.random.key(0), 3)
+
+
 def test_statistics_are_of_the_named_bodies():
     taken = {take: {"of": "x*vz", "take": take, "on": ["ball"]} for take in ("mean", "sum", "largest", "smallest")}
     simulation, _ = started(

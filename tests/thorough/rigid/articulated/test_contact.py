@@ -145,3 +145,64 @@ def test_a_ball_too_heavy_for_float32_on_a_light_one_is_told_by_the_status():
         params["mass"] = {**params["mass"], heavier: jnp.float32(mass)}
         statuses.append(int(simulation.status(step(simulation.init(params, jax.random.key(0)), params), params)))
     assert statuses == [Status.OK, Status.SWEEPS_TOO_FEW]
+
+
+CAN = """<mujoco><option timestep="0.002"/><worldbody>
+<geom type="plane" size="1 1 1" euler="0 {slope} 0" friction="0.8"/>
+<body pos="{place}"><freejoint/><geom type="cylinder" size="0.1 0.15" {turned} mass="2"/></body></worldbody></mujoco>"""
+
+
+def after_step(model, substeps):
+    with jax.enable_x64(True):
+        simulation = mjcf(model, engine="simkit", substeps=substeps)
+        state = simulation.init(simulation.params, jax.random.key(0))
+        return jax.tree.map(np.asarray, jax.jit(simulation.step)(state, simulation.params).memory)
+
+
+def test_a_cylinder_stands_upright_with_its_weight_on_its_lower_end():
+    last = after_step(CAN.format(slope=0, place="0 0 0.15", turned=""), 100)
+    assert last.impulses.contact[:, 2].sum() == pytest.approx(2 * 9.81 * 0.002, rel=1e-6)
+    assert np.abs(last.velocity).max() < 1e-6 and last.position[2] == pytest.approx(0.15, abs=1e-9)
+
+
+def test_a_cylinder_on_its_side_rolls_down_a_slope_with_two_thirds_of_the_acceleration_of_sliding():
+    slope = np.deg2rad(20)
+    place = f"{0.1 * np.sin(slope)} 0 {0.1 * np.cos(slope)}"
+    last = after_step(CAN.format(slope=20, place=place, turned='euler="90 0 0"'), 200)
+    speed = np.hypot(last.velocity[0], last.velocity[2])
+    assert speed / 0.4 == pytest.approx(2 / 3 * 9.81 * np.sin(slope), rel=1e-9)
+    assert 0.1 * np.linalg.norm(last.velocity[3:]) == pytest.approx(speed, rel=1e-9)
+
+
+TURNED = np.array([np.cos(0.7), 0.9 * np.sin(0.7), np.sqrt(0.19) * np.sin(0.7), 0])
+# The normal of the floor in the frame of the body.
+DOWN = np.array([2 * -TURNED[0] * TURNED[2], 2 * TURNED[0] * TURNED[1], 1 - 2 * (TURNED[1] ** 2 + TURNED[2] ** 2)])
+
+
+@pytest.mark.filterwarnings("ignore:derivatives through a contact")
+@pytest.mark.parametrize(
+    ("shape", "height"),
+    [
+        ('type="ellipsoid" size="0.1 0.15 0.08"', np.linalg.norm(DOWN * [0.1, 0.15, 0.08])),
+        ('type="cylinder" size="0.1 0.08"', 0.1 * np.hypot(DOWN[0], DOWN[1]) + 0.08 * abs(DOWN[2])),
+    ],
+)
+def test_derivatives_of_a_sliding_round_shape_equal_central_differences(shape, height):
+    model = f"""<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="1 1 1" friction="0.3"/>
+    <body><freejoint/><geom {shape} mass="1"/></body></worldbody></mujoco>"""
+    with jax.enable_x64(True):
+        simulation = mjcf(model, engine="simkit", substeps=3)
+        place, velocity = jnp.array([0, 0, height, *TURNED]), jnp.array([0.8, 0.3, -0.2, 1.0, 2.0, 0.5])
+
+        def end(values):
+            params = simulation.params | {"friction_scale": values[0], "initial_position": place}
+            state = simulation.init(params | {"initial_velocity": values[1] * velocity}, jax.random.key(0))
+            memory = simulation.step(state, params | {"initial_velocity": values[1] * velocity}).memory
+            return jnp.sum(memory.position * jnp.arange(1, 8))
+
+        @jax.jit
+        def both(values):
+            ways = 1e-4 * jnp.eye(2)
+            return jax.jacfwd(end)(values), jax.vmap(lambda way: (end(values + way) - end(values - way)) / 2e-4)(ways)
+
+        np.testing.assert_allclose(*both(jnp.ones(2)), rtol=1e-6)
