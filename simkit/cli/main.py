@@ -75,9 +75,10 @@ class Stops:
         return self
 
     def __exit__(self, *unused: object) -> None:
-        if not (self._last and self._over):
-            for number, handler in self._former.items():
-                signal.signal(number, handler)
+        # Python gives its own handlers up while it ends, and a signal would then end it with another code.
+        ends = self._last and self._over
+        for number, handler in self._former.items():
+            signal.signal(number, signal.SIG_IGN if ends else handler)
 
     def finish(self) -> None:
         """Ignore later signals, since the work is already stopping."""

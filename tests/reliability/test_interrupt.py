@@ -3,6 +3,7 @@
 import shlex
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -174,3 +175,32 @@ def test_ctrl_c_before_the_run_exists_names_no_command(tmp_path, monkeypatch, ca
     assert main(["run", "bouncing_ball", "--output", "work"]) == 130
     assert capsys.readouterr().err == "simkit: interrupted\n"
     assert not list(tmp_path.iterdir())
+
+
+# Waits while the process ends, after Python has given its handlers up.
+ENDING = """
+import ctypes, sys, time
+from simkit.cli.main import Stops, Terminated
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(ctypes.cast(libc.getchar, ctypes.c_void_p), None, None)
+with Stops(last=True) as stops:
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    except Terminated:
+        stops.finish()
+print("ended", flush=True)
+sys.exit(143)
+"""
+
+
+def test_a_signal_while_a_stopped_process_ends_leaves_its_exit_code():
+    command = [sys.executable, "-c", ENDING]
+    process = subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "ended\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
