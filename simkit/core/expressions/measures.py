@@ -21,6 +21,7 @@ from simkit.core.expressions.evaluation import (
     expression,
 )
 from simkit.core.expressions.syntax import CONSTANTS, FUNCTIONS, dotted, parse
+from simkit.core.formulation import computed_once
 from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.core.status import Status, status_of, stops
 from simkit.errors import Mistakes, UserError, untaken
@@ -168,6 +169,10 @@ def with_expressions(
     def joined(kind: str, arrays_of: Callable[..., Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
         def function(state: State, params: Params) -> Arrays:
             arrays = arrays_of(state, params)
+            if not names:
+                return arrays
+            # Without the barrier, programs that share parts of a formula with other code would round it differently.
+            arrays, params = computed_once((arrays, params))
             values = _values(names, moment, expressions, state, params, {kind: arrays})
             return arrays | {name: jnp.asarray(values[name].array, jnp.result_type(float)) for name in names}
 
