@@ -251,9 +251,8 @@ def open_ends(directory: Path | str) -> Outcome:
     opened = RunDirectory.open(directory)
     if opened.kind != "sweep":
         return open_frames(directory, "frames of its own")
-    from simkit.jobs.sweeps import Sweep  # xarray takes a second to import
-
-    job, result, labels = Sweep.of(opened), open_run(directory), opened.manifest["request"]["labels"]
+    job: Any = kind_of(opened.kind).of(opened)
+    result, labels = open_run(directory), opened.manifest["request"]["labels"]
     axes = result["status"].dims
     last = result.isel(frame=-1) if "frame" in result.dims else result
     arrays: dict[str, np.ndarray] = {}

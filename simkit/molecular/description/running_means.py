@@ -10,7 +10,7 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State, over, raised, times
-from simkit.errors import UserError, known
+from simkit.errors import known, within
 from simkit.molecular import spaces
 from simkit.molecular.analysis import correlations
 from simkit.molecular.analysis.order import highest_peak, radial_distribution, shell_centers
@@ -133,10 +133,8 @@ def _radial_distribution(settings: Settings, system: System) -> Mean:
 
 def _structure_factor(settings: Settings, system: System) -> Mean:
     cell = np.asarray(system.room.vectors(system.params))
-    try:
+    with within(f"{settings.where}.", settings.path("largest")):
         vectors = correlations.wave_vectors(cell, settings["largest"], settings["bins"])
-    except UserError as error:
-        raise settings.refuse("largest", str(error).removeprefix("largest ")) from None
     if not len(vectors.numbers):
         shortest = float(2 * np.pi / spaces.of_cell(system.room.cell(system.params), len(cell)).widths.max())
         raise settings.refuse("largest", f"= {settings['largest']:g} is below the shortest of the cell, {shortest:.4g}")

@@ -24,8 +24,6 @@ from simkit.molecular.spaces import Cell, Space
 
 # Of the list of pairs, in units of the cut-off.
 SKIN = 0.1
-
-
 # Of a sum over too many wave vectors.
 SHORTER = "lengthen the cutoff or raise the tolerance"
 

@@ -282,8 +282,8 @@ def from_lammps(
     Atom styles: atomic, charge, bond, angle, molecular, full. Pair styles: lj/cut, alone or with coul/cut, coul/debye
     or coul/long; these of charges alone; morse; buck; eam/alloy, eam/fs and tersoff. Bonds: harmonic, fene, morse.
     Angles: harmonic, cosine, cosine/squared. Dihedrals: harmonic, charmm, fourier, opls, multi/harmonic. Impropers:
-    cvff, harmonic. Image flags unwrap positions; tilt factors make the cell triclinic. All else is
-    refused, never left out.
+    cvff, harmonic. Image flags unwrap positions; tilt factors make the cell triclinic. All else is refused,
+    never left out.
 
     Coefficients become parameters, in the meaning of simkit: ``stiffness`` is the second derivative, twice LAMMPS's K,
     and angles are in radians. Units are those of the file: of ``units`` real energies are kcal/mol, lengths angstrom,

@@ -17,6 +17,7 @@ from simkit.molecular.minimizers.protocol import (
     energy_change,
     largest_norm,
     parabola_minimum,
+    quotient,
 )
 
 # Consecutive rejections after which the memory is cleared.
@@ -147,7 +148,7 @@ def _direction(state: LbfgsState, scale: Scale) -> jax.Array:
     """
     memory = len(state.moves)
     work = jnp.diagonal(state.move_pull)
-    inverse_work = jnp.where(work > 0, 1 / jnp.where(work > 0, work, 1), 0)
+    inverse_work = quotient(1, work, 0)
     # Initial Hessian of the recursion: a multiple of the identity, the curvature along the newest move.
     newest = inverse_work[0] * state.pull_pull[0, 0]
     stiffness = jnp.where(newest > 0, newest, scale.stiffness)

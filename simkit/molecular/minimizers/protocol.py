@@ -176,7 +176,7 @@ def parabola_minimum(work: jax.Array, change: jax.Array) -> jax.Array:
     return jnp.clip(quotient(work, 2 * (change + work), 0.1), 0.1, 0.5)
 
 
-def quotient(dividend: jax.Array, divisor: jax.Array, otherwise: jax.typing.ArrayLike) -> jax.Array:
+def quotient(dividend: jax.typing.ArrayLike, divisor: jax.Array, otherwise: jax.typing.ArrayLike) -> jax.Array:
     """Return the quotient where the divisor is positive and another value elsewhere, with finite derivatives in both.
 
     Where nothing moves, divisors are zero, and a choice after the division has the derivative NaN.

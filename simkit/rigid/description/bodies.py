@@ -160,11 +160,13 @@ class Group:
         """
         if not self.has_parts(index):
             return place
+        row = index
         if bodies is None:
-            bodies = self.bodies(params)
+            entry, row = self.entry_of(index)
+            bodies = entry.bodies(params)
         assert bodies.compound is not None
         given = bodies.compound.given
-        return given.place[index] + rotate(given.orientation[index], place)
+        return given.place[row] + rotate(given.orientation[row], place)
 
     def check_random(self, params: Params, motion: Motion, bodies: Bodies) -> None:
         """Refuse random places that overlap because there is not enough room.

@@ -146,10 +146,9 @@ def candidates(model: Any, pairs: list[tuple[int, int, np.ndarray]]) -> Candidat
         if model.geom_type[a] == PLANE:
             normal = turned_by(model.geom_quat[a], UPWARD)
             if model.geom_type[b] in (ELLIPSOID, CYLINDER):
-                count = len(points) if model.geom_type[b] == ELLIPSOID else 2
-                half_axes = (
-                    model.geom_size[b] if model.geom_type[b] == ELLIPSOID else model.geom_size[b, [0, 0, 0]] * [1, 1, 0]
-                )
+                # The ends of a cylinder are disks; its other points are on their rims.
+                size = model.geom_size[b]
+                count, half_axes = (1, size) if model.geom_type[b] == ELLIPSOID else (2, size[[0, 0, 0]] * [1, 1, 0])
                 rounded += [(len(on_plane) + n, half_axes, model.geom_quat[b]) for n in range(count)]
                 axis = turned_by(model.geom_quat[b], UPWARD)
                 rims += [(len(on_plane) + n, axis) for n in range(count, len(points))]
