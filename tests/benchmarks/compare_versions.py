@@ -2,7 +2,7 @@
 
 Run by hand: ``python tests/benchmarks/compare_versions.py OLD`` with the folder of another checkout. Each version has
 a process of its own, which compiles a row and then runs it when told, in turn with the other: processor time of calls
-of at least 0.3 s together. A ratio above 1 means that this version is faster. The spread is that of half of the pairs.
+of at least 0.3 s together. Rows that only one version has are left out. A ratio above 1 means that this version is faster. The spread is that of half of the pairs.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
         with jax.enable_x64(dtype is np.float64):
             programs = bench_molecular.ours(*bench_molecular.liquid(32_000), dtype)
         for name, (work, _) in programs.items():
-            yield f"Lennard-Jones {name}, 32,000 atoms, {dtype.__name__}", lambda work=work: work
+            yield f"Lennard-Jones {name.removesuffix(', simkit')}, 32,000 atoms, {dtype.__name__}", lambda work=work: work
 
     def of(simulation: object, steps: int) -> Callable[[], object]:
         state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
@@ -81,22 +81,22 @@ def rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
 
 
 def serve() -> None:
-    """Compile the rows that are asked for by number, and answer every line with the processor time of a call."""
+    """Compile the rows that are asked for by name, and answer every line with the processor time of a call."""
     from tests.benchmarks.timing import cost
 
-    made = dict(enumerate(rows()))
-    work: dict[int, Callable[[], object]] = {}
-    print(len(made), flush=True)
+    made = dict(rows())
+    work: dict[str, Callable[[], object]] = {}
+    print(*made, sep="\t", flush=True)
     for line in sys.stdin:
-        index = int(line)
-        name, make = made[index]
+        name = line.rstrip("\n")
         try:
-            if index not in work:
+            if name not in work:
                 work.clear()
-                work[index] = make()
-            print(f"{cost(work[index], 0.3):.9g}\t{name}", flush=True)
+                work[name] = made[name]()
+            print(f"{cost(work[name], 0.3):.9g}", flush=True)
         except Exception as error:
-            print(f"nan\t{name}: {type(error).__name__}: {str(error)[:100]!r}", flush=True)
+            print(f"{name}: {type(error).__name__}: {str(error)[:100]!r}", file=sys.stderr)
+            print("nan", flush=True)
 
 
 class Version:
@@ -108,19 +108,18 @@ class Version:
         command = [sys.executable, str(HERE / "tests/benchmarks/compare_versions.py"), "--serve"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=environment, cwd=folder, stdin=pipe, stdout=pipe, text=True)
-        self.count = int(self.answer())
+        self.rows = self.answer().split("\t")
 
     def answer(self) -> str:
         """Return the next line."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        return self.process.stdout.readline().rstrip("\n")
 
-    def time(self, index: int) -> tuple[float, str]:
-        """Return processor time of a call of a row, s, and the name of the row."""
+    def time(self, name: str) -> float:
+        """Return processor time of a call of a row, s."""
         assert self.process.stdin is not None
-        print(index, file=self.process.stdin, flush=True)
-        seconds, name = self.answer().rstrip("\n").split("\t")
-        return float(seconds), name
+        print(name, file=self.process.stdin, flush=True)
+        return float(self.answer())
 
 
 def main() -> None:
@@ -130,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("old", type=Path, nargs="?", help="folder of another checkout")
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--only", default="", help="part of the names of rows")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of rows")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -138,12 +137,12 @@ def main() -> None:
         serve()
         return
     old, new = Version(options.old.resolve()), Version(HERE)
-    for index in range(new.count):
-        _, name = new.time(index)
-        if options.only not in name:
+    for name in new.rows:
+        if name not in old.rows or not any(part in name for part in options.only):
             continue
-        old.time(index)
-        pairs = [(old.time(index)[0], new.time(index)[0]) for _ in range(options.pairs)]
+        for version in (old, new):
+            version.time(name)
+        pairs = [(old.time(name), new.time(name)) for _ in range(options.pairs)]
         low, middle, high = np.percentile([before / after for before, after in pairs], [25, 50, 75])
         print(f"{name:55}{pairs[-1][1] * 1e3:10.3f} ms  {middle:6.2f} ({low:.2f} to {high:.2f})", flush=True)
 

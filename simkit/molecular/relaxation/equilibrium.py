@@ -226,7 +226,7 @@ def residual(landscape: Landscape, coordinates: jax.Array, params: Params) -> ja
     def force(moved: jax.Array) -> jax.Array:
         if landscape.frozen is not None:
             moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
-        return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[1][:count]
+        return landscape.force(jnp.concatenate([moved, fixed[count:]]), constants, neighbors)[:count]
 
     # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
     among = None if immobile is None else ~immobile
@@ -247,7 +247,7 @@ def residual(landscape: Landscape, coordinates: jax.Array, params: Params) -> ja
     if immobile is not None:
         particles = jnp.where(immobile[:, None], fixed[:count] + dragged, coordinates[:count])
         coordinates = jnp.concatenate([particles, coordinates[count:]])
-    forces = landscape.evaluate(coordinates, params, neighbors)[1]
+    forces = landscape.force(coordinates, params, neighbors)
     if immobile is not None:
         constraint = jnp.where(immobile[:, None], displacement[:count] - dragged, constraint)
         forces = jnp.concatenate([jnp.where(immobile[:, None], 0, forces[:count]), forces[count:]])

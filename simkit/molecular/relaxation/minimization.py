@@ -113,7 +113,7 @@ class Relaxation:
         )
 
     def step(self, state: RelaxationState, params: Params) -> RelaxationState:
-        """Return the state after one iteration, with one evaluation of energy and force."""
+        """Return the state after one iteration, with one evaluation of the force, and of the energy if monotone."""
         landscape, minimizer = self.landscape, self.minimizer
         is_current = _is_same(state.relaxed_for, _vector(params))
         descent = jax.tree.map(
@@ -123,10 +123,14 @@ class Relaxation:
         )
         arrangement = landscape.arrangement(descent.trial, params)
         neighbors = landscape.interaction.refresh(state.neighbors, *arrangement, params)
-        energy, force = landscape.evaluate(descent.trial, params, neighbors)
+        if minimizer.monotone:
+            energy, force = landscape.evaluate(descent.trial, params, neighbors)
+        else:
+            force = landscape.force(descent.trial, params, neighbors)
+            energy = jnp.asarray(jnp.nan, force.dtype)
         descent = minimizer.advance(descent, energy, force, landscape.scale(params))
 
-        largest = jnp.asarray(jnp.finfo(energy.dtype).max, energy.dtype)
+        largest = jnp.asarray(jnp.finfo(force.dtype).max, force.dtype)
         least_force = jnp.where(is_current, state.least_force, largest)
         force_now = largest_norm(descent.force)
         gained = force_now < least_force

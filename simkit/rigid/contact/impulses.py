@@ -434,7 +434,7 @@ def _residuals(
     residuals, excesses = [], []
     for sides, touch, rest in groups:
         violation = rest.least - dot(relative(sides, rest), rest.normal)
-        speed = functools.reduce(jnp.maximum, (norm(side.linear) for side in sides))
+        speed = jnp.sqrt(functools.reduce(jnp.maximum, (dot(side.linear, side.linear) for side in sides)))
         unit = touch.rest_speed / RESTING_STEPS + SLOW * speed
         residuals.append(jnp.max(violation, axis=(0, 1, 2), initial=0))
         excesses.append(jnp.max(violation / jnp.where(unit > 0, unit, 1), axis=(0, 1, 2), initial=0))
