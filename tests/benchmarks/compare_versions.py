@@ -2,7 +2,8 @@
 
 Run by hand: ``python tests/benchmarks/compare_versions.py OLD`` with the folder of another checkout. Each version has
 a process of its own, which compiles a row and then runs it when told, in turn with the other: processor time of calls
-of at least 0.3 s together. Rows that only one version has are left out. A ratio above 1 means that this version is faster. The spread is that of half of the pairs.
+of at least 0.3 s together. Rows that only one version has are left out. A ratio above 1 means that this version is
+faster. The spread is that of half of the pairs.
 """
 
 import argparse
@@ -45,7 +46,8 @@ def rows() -> Iterator[tuple[str, Callable[[], Callable[[], object]]]]:
         with jax.enable_x64(dtype is np.float64):
             programs = bench_molecular.ours(*bench_molecular.liquid(32_000), dtype)
         for name, (work, _) in programs.items():
-            yield f"Lennard-Jones {name.removesuffix(', simkit')}, 32,000 atoms, {dtype.__name__}", lambda work=work: work
+            name = name.removesuffix(", simkit")
+            yield f"Lennard-Jones {name}, 32,000 atoms, {dtype.__name__}", lambda work=work: work
 
     def of(simulation: object, steps: int) -> Callable[[], object]:
         state = jax.jit(simulation.init)(simulation.params, jax.random.key(0))
