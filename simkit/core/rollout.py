@@ -397,6 +397,8 @@ def recorded_frame(simulation: Simulation) -> Callable[[State, Params], Frames]:
     status = status_of(simulation)
 
     def record(state: State, params: Params) -> Frames:
+        # One barrier for both: what depends on params alone is otherwise computed, and rounded, outside of some loops.
+        state, params = computed_once((state, params))
         observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
         return Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
 
