@@ -33,13 +33,13 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(VENV)/bin/simkit run bouncing_ball --output runs/demo --overwrite
 
-# The quick tests of every part.
+# The quick tests of every part: none compiles for more than three seconds.
 test: install
 	$(PYTEST)
 
-# Published numbers, comparisons with other software, kill and resume.
+# Published numbers, comparisons with other software, kill and resume, and what takes long to compile.
 acceptance: install
-	$(PYTEST) tests/physics tests/reference tests/reliability
+	$(PYTEST) tests/physics tests/reference tests/reliability tests/longer
 
 # All scenarios and all combinations, by hand.
 thorough: install

@@ -1,7 +1,7 @@
 """Fixtures shared by every test.
 
-The folder says when a test runs: tests/physics, tests/reference and tests/reliability with .ci/run (`make acceptance`),
-tests/thorough by hand (`make thorough`), everything else with `make test`, which is a plain `pytest`.
+The folder says when a test runs: tests/physics, tests/reference, tests/reliability and tests/longer with .ci/run (`make
+acceptance`), tests/thorough by hand (`make thorough`), everything else with `make test`, which is a plain `pytest`.
 """
 
 import jax

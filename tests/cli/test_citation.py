@@ -42,8 +42,3 @@ def test_keys_are_unique_and_names_that_are_no_papers_are_told():
         "10.1145/237170.237244",
         "10.1016/0021-9991(83)90014-1",
     ]
-
-
-def test_a_run_directory_cites_what_its_scenario_does(simkit):
-    assert simkit("run", "projectile", "--no-render", "--output", "thrown").code == 0
-    assert simkit("cite", "thrown").out == simkit("cite", "projectile").out

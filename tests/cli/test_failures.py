@@ -42,22 +42,6 @@ def outcome_of(status, result=Outcome):
     return result(arrays, labels, np.asarray(status), 2, None, scenario)
 
 
-@every("code", FAILURES, ids=lambda code: code.name)
-def test_every_failed_member_counts_in_every_report(code, tmp_path, capsys):
-    result, job = result_of(Status.OK, code, code, code), Sweep(find_scenario("bouncing_ball"), {})
-    assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=False), None) == 3
-    table = capsys.readouterr()
-    assert [line.split() for line in table.out.splitlines()[:4]] == [
-        ["launch_speed", "seeds", "fine", "energy"],
-        ["-" * 12, "-" * 10, "-" * 6],
-        ["3", "1", "1"],  # the mean over the seeds that did not fail
-        ["4", "0", "-"],
-    ]
-    assert len(table.err.splitlines()) == 3
-    assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=True), None) == 3
-    assert len(json.loads(capsys.readouterr().out)["failed"]) == 3
-
-
 def test_codes_and_names_of_failures_agree():
     codes = np.array(list(Status))
     names = np.array([status.name.lower() for status in Status])

@@ -194,19 +194,3 @@ def test_potentials_declare_their_minimum_and_its_curvature(x64):
     for name, (push, bend) in slopes().items():
         # Of forces of 72 epsilon / sigma the round-off is left.
         assert abs(float(push)) < 1e-14 and float(bend) == pytest.approx(1, rel=1e-12), name
-
-
-def test_a_schedule_of_temperature_that_ends_before_the_run_is_refused():
-    schedule = {"x": [0, 0.5], "y": [1.0, 0.1], "at": "time"}
-    simulation = system(
-        particles={"A": {"count": 2, "diameter": 1}},
-        start={"radius": 2.0},
-        interactions=[{"energy": "1/r"}],
-        dimension=3,
-        task="dynamics",
-        dynamics={"time_step": "dt", "temperature": schedule, "method": "langevin", "friction": 1.0},
-        parameters={"dt": 0.01},
-    )
-    simulation.check_values(simulation.params, jax.random.key(0), 50)
-    with pytest.raises(UserError, match=r"ends at 0\.5, and the run at time 0\.51, where it has no value"):
-        simulation.check_values(simulation.params, jax.random.key(0), 51)

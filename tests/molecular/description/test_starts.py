@@ -255,11 +255,6 @@ def test_the_part_of_a_cell_or_a_ball_that_balls_fill():
     assert ball.filled() == pytest.approx(5 * (0.25 / 1.75) ** 3)
 
 
-def test_walls_without_room_between_them_are_refused(x64):
-    told = refusal(fluid([LOWER, {**UPPER, "distance": "1.2 - y"}]))
-    assert told.startswith("start.separation = 0.9 ") and "two, or one and a wall, are 0." in told
-
-
 POSITIONS = np.array([[0.0, 0], [1, 0], [0, 1.2], [2, 1], [-1, 0.7], [0.5, 2]])
 CHARGES = [1.0, -0.5, 2.0, 0.25, -1.5, 0.75]
 

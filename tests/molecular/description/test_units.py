@@ -1,9 +1,7 @@
 """Systems of units by name: their constants, and what formulas and labels make of them."""
 
-import jax
 import pytest
 
-from simkit import molecular
 from simkit.molecular.description.units import SYSTEMS
 
 
@@ -19,17 +17,3 @@ def test_constants_of_unit_systems_are_those_of_codata_and_other_programs():
     assert 1 / real["femtosecond"] == pytest.approx(48.88821291, rel=1e-9)
     assert 1 / real["atmosphere"] == pytest.approx(4184e30 / 101325 / 6.02214076e23, rel=1e-14)
     assert real["gram_per_cubic_centimeter"] == pytest.approx(0.602214076, rel=1e-14)
-
-
-def test_formulas_take_constants_of_the_units_unless_a_parameter_has_their_name(x64):
-    pair = molecular.system(
-        particles={"ion": {"charge": 1.0}},
-        start={"positions": [[0, 0, 0], ["2*angstrom + nanometer", 0, 0]]},
-        interactions=[{"potential": "coulomb"}],
-        relax={"force_tolerance": 1e-5},
-        units="md",
-        parameters={"angstrom": 0.3},
-    )
-    state = pair.init(pair.params, jax.random.key(0))
-    assert float(pair.diagnose(state, pair.params)["energy"]) == pytest.approx(138.93545764 / 1.6, rel=1e-9)
-    assert pair.quantities["energy"].unit == "kJ/mol"

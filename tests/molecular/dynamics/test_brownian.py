@@ -10,8 +10,6 @@ import pytest
 from simkit.core import gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
-from simkit.errors import UserError
-from simkit.molecular import system
 from simkit.molecular.dynamics import brownian
 from tests.molecular.dynamics.moving import oscillators
 
@@ -56,27 +54,3 @@ def test_derivatives_equal_central_differences(x64):
     for name in VALUES:
         assert abs(found.derivative[name]) > 1e-7
         assert found.relative_difference[name] < 1e-6, name
-
-
-def in_a_file(**dynamics):
-    """Return particles of a file that repel each other in a plane."""
-    return system(
-        dimension=2,
-        particles={"bead": {"count": 16}},
-        start={"separation": 0.8},
-        cell={"density": 0.5},
-        interactions=[{"potential": "soft_sphere"}],
-        task="dynamics",
-        dynamics={"method": "brownian", "time_step": 0.01, "friction": 2.0, "temperature": "warm", **dynamics},
-        parameters={"warm": 0.5, "epsilon": 1.0, "sigma": 1.0},
-    )
-
-
-def test_a_file_takes_it_without_a_barostat(x64):
-    simulation = in_a_file()
-    state = simulation.init(simulation.params, jax.random.key(0))
-    state = jax.jit(segment(simulation, 50))(state, simulation.params)
-    assert np.isfinite(state.position).all()
-    assert int(simulation.status(state, simulation.params)) == 0
-    with pytest.raises(UserError, match="brownian"):
-        in_a_file(pressure=1.0, compressibility=1.0, barostat_time=1.0)

@@ -186,22 +186,3 @@ def test_the_derivative_of_unrolled_iterations_is_that_of_the_minimum(x64):
     value, slope = jax.jit(jax.value_and_grad(reached))(0.3)
     assert float(value) == pytest.approx(6 / 0.3, rel=1e-10)
     assert float(slope) == pytest.approx(-6 / 0.3**2, rel=1e-6)
-
-
-def test_derivatives_of_iterations_that_end_at_rest_follow_the_minimum(x64):
-    """Forces fall to zero, where quotients of moves and forces are undefined."""
-
-    def middle(center, minimizer):
-        def evaluate(position):
-            return 0.65 * jnp.sum((position - center) ** 2), -1.3 * (position - center)
-
-        def advance(state, _):
-            return step(minimizer, state, evaluate, UNITS), None
-
-        state = start(minimizer, jnp.array([[0.4, 0.4], [0.5, 0.3], [0.2, 0.6]]), evaluate, UNITS)
-        return jnp.mean(jax.lax.scan(advance, state, length=300)[0].position)
-
-    chosen = (fire(), minimizers.gradient_descent(), minimizers.conjugate_gradient(), minimizers.lbfgs(memory=2))
-    slopes = jax.jit(lambda center: [jax.grad(middle)(center, minimizer) for minimizer in chosen])
-    slopes = slopes.lower(0.7).compile({"xla_backend_optimization_level": 0})(0.7)
-    assert slopes == [pytest.approx(1, rel=1e-8)] * 4

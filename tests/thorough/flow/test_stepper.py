@@ -7,7 +7,7 @@ import pytest
 from simkit.flow.diagnosis.measures import kinetic_energy
 from tests.flow.flows import DOMAINS, solenoidal_noise, uniform_channel
 from tests.flow.test_stepper import CHANNEL, KINDS, eddies, flow
-from tests.flow.test_stepper import test_a_step_and_its_derivatives_agree_in_both_formulations as quick
+from tests.longer.flow.test_stepper import test_a_step_and_its_derivatives_agree_in_both_formulations as quick
 from tests.tables import misses
 
 
