@@ -22,6 +22,8 @@ from tests.flow.flows import (
 from tests.flow.test_operators import LOWER, MOVING, UPPER, in_box
 from tests.tables import every
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 LENGTH = 2.0
 
 

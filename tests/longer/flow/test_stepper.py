@@ -1,6 +1,5 @@
 """Flow steps: both formulations with their derivatives, and the order of every method in time."""
 
-
 import dataclasses
 
 import jax

@@ -8,6 +8,8 @@ import pytest
 from simkit import flow
 from tests.tables import every
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def end(simulation, steps, **params):
     """The last state, as a function of parameters that differ from their defaults."""

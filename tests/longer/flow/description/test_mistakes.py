@@ -1,11 +1,14 @@
 """A mistake in the data of a flow gives one line with the key, the column and the remedy."""
 
 import jax
+import pytest
 
 from simkit import flow
 from simkit.errors import UserError
 from tests.flow.description.test_mistakes import changed
 from tests.tables import every, lacking, refusal
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 @every(

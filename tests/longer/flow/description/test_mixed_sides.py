@@ -3,9 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.flow.description.test_mixed_sides import channel, slippery
 from tests.tables import every
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def test_slip_and_heat_transfer_give_poiseuille_flow_and_steady_conduction_with_their_derivatives():

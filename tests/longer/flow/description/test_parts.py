@@ -8,7 +8,11 @@ import pytest
 
 from simkit.scenario.build import build
 from simkit.scenario.made_in_python import load
-from tests.flow.description.test_parts import BODY, flow_with
+from tests.flow.description.test_parts import (
+    BODY,
+    flow_with,
+    package,  # noqa: F401
+)
 
 FILE = """
 name = "outside"

@@ -11,6 +11,8 @@ from simkit.errors import UserError
 from simkit.scenario.catalog import parse_scenario, read_scenario
 from tests.flow.description.test_start import BOX, CONFIG, DYE, after
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def test_a_flow_goes_on_from_a_frame_of_a_stored_run(tmp_path):
     first = flow.system(

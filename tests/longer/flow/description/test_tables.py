@@ -13,6 +13,8 @@ from simkit.scenario.catalog import parse_scenario, read_scenario
 from tests.flow.description.test_tables import SCENARIO, Y, entering
 from tests.tables import every
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 PARABOLA = "# y in h; from a probe\ny, speed\n0, 0\n0.25, 0.75\n0.5, 1\n0.75, 0.75\n1, 0\n"
 
 FILE = '{ file = "inflow.csv", x = "y", y = "speed", interpolation = "cubic" }'

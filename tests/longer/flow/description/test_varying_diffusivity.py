@@ -8,6 +8,8 @@ from simkit import flow, segment
 from simkit.core.status import Status
 from tests.flow.description.test_varying_diffusivity import layer
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def test_fluxes_of_a_varying_diffusivity_conserve_the_scalar():
     layer_, rate = layer()

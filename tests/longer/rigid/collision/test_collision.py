@@ -1,9 +1,12 @@
 """Points of contact of shapes, and bodies that overlap at the start."""
 
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from tests.rigid.collision.shapes import COUNT, Shapes, array, touching
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def test_edges_that_cross_touch_where_they_are_nearest():

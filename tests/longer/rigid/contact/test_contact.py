@@ -1,8 +1,11 @@
 """Contact by events and by impulses."""
 
 import numpy as np
+import pytest
 
 from tests.rigid.contact.two_balls import end
+
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def test_head_on_equal_balls_exchange_their_velocities():

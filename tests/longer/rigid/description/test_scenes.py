@@ -11,6 +11,8 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.vector import stacked
 from tests.rigid.description.test_scenes import BALL, started
 
+pytestmark = pytest.mark.usefixtures("x64")
+
 
 def test_copies_are_placed_in_rows_by_their_number_and_at_random_without_overlap():
     gaps = {"gap": 2.0, "time_step": 0.1}
