@@ -141,11 +141,15 @@ class Within:
     capacity: int
 
     def prepare(self, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
-        """Return the neighbor list."""
+        """Return the neighbor list: of few particles all others, which need no search."""
+        if len(position) - 1 <= self.capacity:
+            return all_others(position, cell)
         return build(position, cell, self._reach(position, cell, params), self.capacity)
 
     def refresh(self, neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
         """Return the neighbor list at new positions."""
+        if len(position) - 1 <= neighbors.capacity:
+            return all_others(position, cell)
         cutoff = jnp.asarray(self.cutoff(params), position.dtype)
         return refresh(neighbors, position, cell, cutoff, self._reach(position, cell, params))
 
@@ -163,6 +167,32 @@ class Within:
         far = jnp.asarray((1 + self.skin) * self.cutoff(params), position.dtype)
         # Rounding finds the nearest image only up to half the smallest width.
         return jnp.minimum(far, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
+
+
+def all_others(position: jax.Array, cell: Cell) -> NeighborList:
+    """List all other particles as the neighbors of every particle, of any distance, in the order of the particles.
+
+    Args:
+        position: as for `build`.
+        cell: as for `build`.
+    """
+    position, cell = jax.lax.stop_gradient((position, cell))
+    count = len(position)
+    particles = jnp.arange(count, dtype=jnp.int32)
+    others = (particles + jnp.arange(1, max(count, 2), dtype=jnp.int32)[:, None]) % count
+    is_absent = jnp.isnan(position).any(axis=1)
+    number = jnp.asarray(len(others), jnp.int32)
+    return NeighborList(
+        index=jnp.where(is_absent | is_absent[others], particles, others),
+        order=particles,
+        slot=particles,
+        reference=position,
+        reference_cell=cell,
+        reach=jnp.asarray(jnp.inf, position.dtype),
+        most=number,
+        needed=number,
+        builds=jnp.int32(1),
+    )
 
 
 def build(
