@@ -126,7 +126,9 @@ class FieldPainter:
         coordinates = drawn_coordinates(clip.coordinates, self._values.shape[2])
         centers = []
         for name, cells in zip("xy", self._values.shape[1:], strict=True):
-            centers.append(np.asarray(coordinates.get(name, ()), dtype=float))
+            if name not in coordinates:
+                raise UserError(f"view = 'field' needs the coordinate {name} of the cells; choose another view")
+            centers.append(np.asarray(coordinates[name], dtype=float))
             check_shape(f"coordinate '{name}'", centers[-1], f"the {cells} cell centers of the field", (cells,))
         values = field_values(clip.runs, settings.quantity)
         self._scale = color_scale(

@@ -188,7 +188,7 @@ def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
     ("coordinates", "shown", "message"),
     [
         ("xy", {"quantity": "speeed"}, r"'speeed' is unknown; did you mean 'speed'"),
-        ("x", {}, "coordinate 'y'"),
+        ("x", {}, "coordinate y"),
         ("xy", {"options": {"colormap": "infernno"}}, "colormap = 'infernno' is unknown; did you mean 'inferno'"),
         ("xy", {"limits": (2.0, 1.0)}, "limits"),
         ("xy", {"view": "fields"}, "unknown view 'fields'; did you mean 'field'"),

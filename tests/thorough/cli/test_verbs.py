@@ -102,7 +102,7 @@ def test_a_stored_run_is_resumed_with_its_report_and_drawn_without_its_simulatio
         assert magic in (tmp_path / ran.out.strip()).read_bytes()[:12]
     words = ("render", "run", "-o", "picture.png", "--size", "256x144")
     mistakes = {
-        ("--format", "png", "--frame", "11"): "0 to 10",
+        ("--format", "png", "--frame", "11"): "from -11 to 10",
         ("--quantity", "enery"): "--quantity = 'enery' is unknown; did you mean 'energy'?",
         ("--limits", "2", "1"): "--limits = [2, 1] ",
         ("--limits", "0", "inf"): "--limits",
