@@ -224,7 +224,7 @@ MISTAKES = {
     "folder": (["--runtime", "nowhere"], CHART, None, "nowhere does not hold the ort.wasm.bundle.min.mjs of"),
     "file": ([], CHART, _damage, f"the {runtime.MACHINE} of onnxruntime-web 1.30.0"),
     "missing file": ([], CHART, _remove, f"the {runtime.MACHINE} of onnxruntime-web 1.30.0"),
-    "view": ([], PENDULUMS, None, "give the 3 cell centers"),
+    "view": ([], PENDULUMS, None, "needs the coordinate x"),
     "color map": ([], PENDULUMS + 'colormap = "infrno"\n', None, "did you mean 'inferno'"),
     "objective": (["--objective", "enrgy", "--wrt", "frequency"], CHART, None, "did you mean 'energy'"),
     "parameter": (["--wrt", "frequncy"], CHART, None, "did you mean 'frequency'"),
