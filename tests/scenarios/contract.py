@@ -29,8 +29,8 @@ ROUNDED_OTHERWISE = {"bridge_of_planks"}
 # Programs round what they measure in frames otherwise, on some processors: largest difference, of the largest value.
 ROUNDING = 1e-13
 
-# Relative steps of central differences: its least squares magnify round-off.
-STEPS = {"learned_pair": (16 * np.finfo(float).eps ** (1 / 3),)}
+# Relative steps of central differences: their least squares magnify round-off.
+STEPS = {name: (16 * np.finfo(float).eps ** (1 / 3),) for name in ("cube_toss", "learned_pair")}
 
 
 class Contract:
