@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(VENV)/bin/simkit run bouncing_ball --output runs/demo --overwrite
 
-# The quick tests of every part: none compiles for more than three seconds.
+# The quick tests of every part: few compile for more than three seconds.
 test: install
 	$(PYTEST)
 

@@ -18,9 +18,9 @@ from simkit.core.dependence import used_leaves
 from simkit.core.gradient import chosen_of
 from simkit.core.objective import Objective
 from simkit.core.pytrees import pytree, size_in_bytes
-from simkit.core.rollout import Frames, frames, initial, width_of
+from simkit.core.rollout import Frames, frames, initial, recorded_frame, width_of
 from simkit.core.simulation import Arrays, Params, State
-from simkit.core.status import failed, status_of
+from simkit.core.status import failed
 from simkit.engine.driver import Plan, Segment
 from simkit.engine.memory import shapes_of
 from simkit.storage.files import Layout
@@ -65,8 +65,7 @@ class Pieces:
         """Return the initial state and its frame, with a frame axis of length 1."""
         simulation = self.objective.simulation
         state = initial(simulation)(params, key)
-        observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
-        frame = Frames(observed=observed, diagnosed=diagnosed, status=status_of(simulation)(state, params))
+        frame = recorded_frame(simulation)(state, params)
         return state, self._arrays(jax.tree.map(lambda leaf: leaf[None], frame))
 
     def piece(self, state: State, params: Params) -> tuple[State, Arrays]:
